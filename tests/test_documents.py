@@ -15,8 +15,7 @@ from stallmark.analysis.gates import GateKind
 from stallmark.analysis.metrics import PRIMARIES
 from stallmark.analysis.steady import SteadyKind
 from stallmark.cli.exit_codes import CONDITION_BROKEN, FAILED, INCOMPLETE, INCONCLUSIVE, UNEXPECTED, VERDICT
-from stallmark.report.text import mark_word
-from stallmark.report.text.terms import term
+from stallmark.report.text import mark_word, term
 from stallmark.scenarios.read import read_any_scenario
 
 MOST_WORDS = 25

@@ -15,7 +15,7 @@ from stallmark.analysis import profile_intervals
 from stallmark.analysis.profile import summarise_profile
 from stallmark.analysis.profile_intervals import intervals_of, samples_of
 from stallmark.analysis.profile_rates import Measure, ProfileKind
-from stallmark.cli.common import err
+from stallmark.cli.output import err
 from stallmark.errors import StallmarkError
 from stallmark.profile import command
 from stallmark.profile.collection import Collection, CollectionProgress

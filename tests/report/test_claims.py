@@ -25,7 +25,7 @@ from stallmark.analysis.run import RunSummary
 from stallmark.analysis.thresholds import fail_rule
 from stallmark.analysis.validity import ValidityKind
 from stallmark.record.devices import DeviceLabel
-from stallmark.report.comparison.document import summary_for_a_ticket
+from stallmark.report.comparison import summary_for_a_ticket
 from stallmark.report.experiment import experiment_in_json
 from stallmark.report.picture import picture_of
 from stallmark.report.renderers import dumped, in_json

@@ -11,7 +11,7 @@ from support.traces import MIB, TRUTH, make_pools, make_traced, put_samples, put
 
 from stallmark.analysis.locality import characterise
 from stallmark.record.reader import find_records
-from stallmark.report.locality.document import locality_document
+from stallmark.report.locality import locality_document
 from stallmark.report.renderers import in_terminal, render
 from stallmark.report.text import sentence
 

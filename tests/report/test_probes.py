@@ -15,7 +15,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.probe import ProbeResult
 from stallmark.record.reader import find_records
 from stallmark.record.writer import RecordWriter
-from stallmark.report.probe.document import probe_document
+from stallmark.report.probe import probe_document
 from stallmark.report.renderers import in_terminal, render
 from stallmark.report.sections.environment import database_reads_table, drift_table
 from stallmark.report.text import sentence

@@ -20,6 +20,7 @@ from stallmark.analysis.read.server_summary import OF_MEMORY, OF_THE_REST, Serve
 from stallmark.format import Shown, shown_fields, words
 from stallmark.report.table import (
     Cell,
+    InTerminal,
     Rows,
     Table,
     fields,
@@ -33,7 +34,6 @@ from stallmark.report.table import (
     percentiles,
     word,
 )
-from stallmark.report.terminal import InTerminal
 
 HEADER = ["step", "TPS", "p95\nms", "hits", "device"]
 ROWS = [

@@ -38,9 +38,8 @@ from stallmark.report import figures
 from stallmark.report.document import Block, Brief, Bullets, Document, Note, Notes, Shown, Title, Verdict, Words
 from stallmark.report.figures import plain
 from stallmark.report.picture import svg
-from stallmark.report.table import Cell, in_markdown
+from stallmark.report.table import STYLES, Cell, InTerminal, in_markdown, listed
 from stallmark.report.targets import refuse_target, write_whole
-from stallmark.report.terminal import STYLES, InTerminal, listed
 from stallmark.report.text import reading, sentence, validity
 from stallmark.report.text.device import EMULATED, labelled
 

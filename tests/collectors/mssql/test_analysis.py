@@ -28,8 +28,8 @@ from stallmark.record.manifest import read_manifest
 from stallmark.record.reader import Record
 from stallmark.report.sections import server as tables
 from stallmark.report.sections import transactions
+from stallmark.report.sections.cause import wait_figure
 from stallmark.report.sections.transactions import statements as statements_table
-from stallmark.report.sections.waits import wait_figure
 
 # Files
 

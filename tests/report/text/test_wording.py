@@ -13,8 +13,7 @@ import stallmark.analysis
 import stallmark.report
 from stallmark import sizing
 from stallmark.analysis.finding import Kind
-from stallmark.report.text import sentence, writers
-from stallmark.report.text.templates import Template
+from stallmark.report.text import Template, sentence, writers
 
 WORDS = list(golden())
 ANALYSIS, REPORT, SIZING = (Path(room.__file__).parent for room in (stallmark.analysis, stallmark.report, sizing))

@@ -34,12 +34,11 @@ from stallmark.report.document import (
 from stallmark.report.sections.timeline import active_figures
 from stallmark.report.table import Cell, Rows, Table, fields, if_known, named_rows, number, word
 from stallmark.report.text import device as device_words
-from stallmark.report.text import sentence
+from stallmark.report.text import sentence, term
 from stallmark.report.text import server as read_words
 from stallmark.report.text.cautions import during
 from stallmark.report.text.device import EMULATED
 from stallmark.report.text.probe import preconditioned
-from stallmark.report.text.terms import term
 
 # The environment of the experiment, from the manifests: values on which runs differ are all listed.
 

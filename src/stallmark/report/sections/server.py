@@ -28,8 +28,8 @@ from stallmark.analysis.read.server_views import VolumeSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.report.columns import step_labels, step_rows
 from stallmark.report.document import Block, Section, Words, table_blocks
+from stallmark.report.sections.cause import WAIT_NAMES
 from stallmark.report.sections.transactions import statements
-from stallmark.report.sections.waits import WAIT_NAMES
 from stallmark.report.table import (
     PERCENTILES,
     Cell,

@@ -14,11 +14,10 @@ from stallmark.format import signed
 from stallmark.report.columns import by_reason, step_labels, step_rows
 from stallmark.report.document import Block, Fold, Note, Notes, Section, Shown, Words, table_blocks
 from stallmark.report.table import Cell, Rows, Table, number, word
-from stallmark.report.text import reading, sentence
+from stallmark.report.text import reading, sentence, term
 from stallmark.report.text import steady as steady_words
 from stallmark.report.text import validity as gate_words
 from stallmark.report.text.steady import GIVEN_UP, method, missing_verdict_reason, not_known, threshold_missed
-from stallmark.report.text.terms import term
 from stallmark.report.text.validity import allowed, asks, figure
 
 # The validity gates as a table: the requirement of each, and its figures in each step.

@@ -7,9 +7,7 @@ from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.prediction import WhatIfs
 from stallmark.analysis.step_summary import Associated, Association, NoteKind, Source
 from stallmark.format import number, per_transaction, percent, signed
-from stallmark.report.text import NameFirst, clause, says
-from stallmark.report.text.templates import Format
-from stallmark.report.text.terms import PART_NAMES, term
+from stallmark.report.text import PART_NAMES, Format, NameFirst, clause, says, term
 from stallmark.stats.thresholds import CONFIDENCE, MODEL_ERROR
 
 SENTENCES: Mapping[Kind, str] = {

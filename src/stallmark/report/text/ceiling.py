@@ -23,9 +23,7 @@ from stallmark.format import (
     size,
 )
 from stallmark.record.manifest.course import ChosenSize
-from stallmark.report.text import clause, says
-from stallmark.report.text.templates import Format
-from stallmark.report.text.terms import UNSURE, indicative, pool, rate
+from stallmark.report.text import UNSURE, Format, clause, indicative, pool, rate, says
 
 # The wording of a ceiling: the load that was searched for, at which the service level holds.
 

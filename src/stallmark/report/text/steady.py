@@ -10,10 +10,8 @@ from stallmark.analysis.steady import CycleKind, Rate, Steadiness, SteadyKind
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.thresholds import applies, ceilings, enough_bytes
 from stallmark.format import percent, short, signed, size
-from stallmark.report.text import clause, says
+from stallmark.report.text import Format, clause, says, term
 from stallmark.report.text.ceiling import level
-from stallmark.report.text.templates import Format
-from stallmark.report.text.terms import term
 from stallmark.rules import Rule
 from stallmark.stats.thresholds import DRIFT, NO_RANGE, UNSTEADY_P
 

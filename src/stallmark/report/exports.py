@@ -1,21 +1,49 @@
-"""Demands on an experiment as JUnit's XML, which every CI shows as tests.
+"""Results for other programs: the metrics of steps as one CSV with a row for each value, and demands on an experiment
+as JUnit's XML, which every CI shows as tests.
 
-The format as GitLab and Jenkins read it: https://github.com/testmoapp/junitxml (read in November 2026).
+JUnit as GitLab and Jenkins read it: https://github.com/testmoapp/junitxml (read in November 2026).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import csv
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TextIO
 from xml.etree import ElementTree
 
 from stallmark.analysis.compare.summary import ComparisonSummary
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
+from stallmark.analysis.metrics import METRICS
 from stallmark.analysis.thresholds import verdicts_over_steps
 from stallmark.format import count
-from stallmark.redact import visible
+from stallmark.record.manifest.course import moment_at, seconds_at
+from stallmark.redact import spreadsheet, visible
 from stallmark.report.sections.validity import failures
 from stallmark.report.text.steady import comparison_doubts, comparison_failures, run_failure
 from stallmark.rules import Rule
+
+HEADER = ("time", "run", "variant", "repeat", "load", "step", "metric", "unit", "value")
+
+
+def write_flat(experiments: Mapping[str, ExperimentSummary], file: TextIO) -> None:
+    """Write the CSV of experiments by the name of their load, empty for a single load. `time` is the beginning of the
+    step's interval in UTC, `step` its number in the run. Values that were not measured have no row."""
+    rows = csv.writer(file, lineterminator="\n")
+    rows.writerow(HEADER)
+    for load, experiment in experiments.items():
+        rows.writerows(_rows(experiment, load))
+
+
+def _rows(experiment: ExperimentSummary, load: str) -> Iterator[list[str]]:
+    for run in experiment.runs:
+        began_s = seconds_at(run.started)
+        for step in run.steps:
+            about = [run.folder, step.variant, str(run.manifest.repeat), load, str(step.step)]
+            moment = moment_at(began_s + step.interval.begin_s)
+            for metric in METRICS.values():
+                if (value := metric.value(step)) is not None:
+                    yield [moment, *map(spreadsheet, about), metric.key, metric.unit, f"{value:.12g}"]
+
 
 COMPLETE, CONSISTENT, THRESHOLDS, FAIL_IF = "complete", "consistency", "thresholds", "fail-if"
 

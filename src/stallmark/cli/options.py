@@ -1,66 +1,19 @@
-"""Output, exit codes, and the options for a server and a workload that commands share."""
+"""The options that commands share: of a server, a workload, times, records and forms of output."""
 
 import difflib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.markup import escape as escape
-from rich.segment import Segment
-from rich.table import Table
 
 from stallmark.errors import StallmarkError, mistake
-from stallmark.redact import holds_secret, visible
+from stallmark.redact import holds_secret
 
 T = TypeVar("T")
-
-
-class Terminal(Console):
-    """A console that shows every character of any text: none moves the cursor or changes the colours."""
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=visible(segment.text))
-
-    def on_broken_pipe(self) -> None:
-        # rich would exit with 1, our code for inconsistent data; `one_sentence` exits with 141.
-        raise
-
-
-out = Terminal(emoji=False)  # ":x:" in a path is no picture
-err = Terminal(stderr=True, emoji=False)
-
-
-def progress_console(quiet: bool) -> Terminal:
-    """Return the console for progress: standard error, or none."""
-    return Terminal(quiet=True) if quiet else err
-
-
-def print_markup(console: Console, markup: str) -> None:
-    """Print a sentence: broken between words on a terminal, in one line in a file or a pipe."""
-    console.print(markup, highlight=False, soft_wrap=not console.is_terminal)
-
-
-def print_plain(sentence: str) -> None:
-    """Print plain words on standard error."""
-    print_markup(err, escape(sentence))
-
-
-def item(mark: str, markup: str) -> None:
-    """Print a sentence beside its mark; on a terminal it stays there when it takes several lines."""
-    # Files and pipes get one line for each item, so that grep finds whole sentences.
-    if not out.is_terminal:
-        return print_markup(out, f"{mark} {markup}")
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column()
-    grid.add_row(mark, markup)
-    out.print(grid, highlight=False)
 
 
 def _refuse_password(context: click.Context, _: click.Parameter, url: str | None) -> str | None:
@@ -276,17 +229,6 @@ junit_option = click.option(
 )
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="Show the result alone, without progress.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON to standard output.")
-
-
-def page_file(folder: Path, name: str, *, for_machines: bool) -> Path | None:
-    """Return the file of a page about `folder` that no option names, or None if the output is for machines."""
-    # No folder: what reads it says so, and a page in it would be refused for itself.
-    if for_machines or not folder.is_dir():
-        return None
-    # A run's folder is not changed after the run, so its page is written next to it.
-    if (folder / "manifest.json").exists():
-        return folder.resolve().with_name(f"{folder.resolve().name}-{name}")
-    return folder / name
 
 
 def out_option(help: str) -> Callable:

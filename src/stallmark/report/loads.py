@@ -8,6 +8,7 @@ from typing import Any
 from stallmark import format
 from stallmark.analysis.loads import LoadsSummary
 from stallmark.analysis.metrics import group
+from stallmark.report import loads_tables as tables
 from stallmark.report.document import (
     WIDTHS,
     Block,
@@ -29,8 +30,7 @@ from stallmark.report.document import (
 )
 from stallmark.report.experiment import experiment_document, experiment_in_json
 from stallmark.report.figures import NEUTRAL, looks
-from stallmark.report.loads import tables
-from stallmark.report.loads.tables import step_of, unit
+from stallmark.report.loads_tables import step_of, unit
 from stallmark.report.picture import box, stamp, text
 from stallmark.report.renderers import in_json
 from stallmark.report.sections import environment, server, summary, transactions

@@ -11,6 +11,7 @@ from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary, marks
 from stallmark.analysis.queries import QueryCell, QueryComparison, QueryVariant
 from stallmark.analysis.read.queries import PHASES
+from stallmark.report import queries_tables as tables
 from stallmark.report.columns import step_labels
 from stallmark.report.document import (
     Block,
@@ -41,9 +42,8 @@ from stallmark.report.figures import (
     plain,
     rounded,
 )
-from stallmark.report.queries import tables
-from stallmark.report.queries.tables import compared, dop, times
-from stallmark.report.sections import environment, server, summary, transactions, validity, waits
+from stallmark.report.queries_tables import compared, dop, times
+from stallmark.report.sections import cause, environment, server, summary, transactions, validity
 from stallmark.report.sections.summary import answer_of, banner, emulated_devices, headline
 from stallmark.report.table import Cell, Rows, Table, number, word
 from stallmark.report.text import mark_word, reading, sentence
@@ -306,7 +306,7 @@ def query_document(experiment: ExperimentSummary) -> Document:
             environment.array_section(experiment),
             _queries(experiment),
             validity.service_level_section(experiment, reading.SERVICE_LEVEL_BY_PHASE),
-            waits.streams_section(experiment),
+            cause.streams_section(experiment),
             server.reads_section(experiment),
             server.server_section(experiment),
             transactions.errors_section(experiment, failures),

@@ -1,8 +1,9 @@
-"""The tables and charts on the reads of a load."""
+"""The report on the reads of a load: its sections, tables and charts, the parts that a terminal shows, and its JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,134 @@ import plotly.graph_objects as go
 from stallmark import format
 from stallmark.analysis.locality import Locality, PoolReads, Published, Quantity, reads_at
 from stallmark.analysis.locality_trace import Traced
+from stallmark.report.document import (
+    Block,
+    Codes,
+    Document,
+    Facts,
+    Grid,
+    Section,
+    Shown,
+    Title,
+    Words,
+    bullets,
+    table_blocks,
+)
 from stallmark.report.figures import COLOURS, NEUTRAL, Figure, KeyItem, chart, from_zero, note, plain, rounded
+from stallmark.report.renderers import in_json
+from stallmark.report.sections import environment, summary
+from stallmark.report.sections.summary import banner
 from stallmark.report.table import Cell, Rows, Table, number, word
 from stallmark.report.text import locality as words
+from stallmark.report.text import sentence
+from stallmark.report.text.device import EMULATED
 from stallmark.report.text.locality import share_band
+
+
+def locality_document(locality: Locality) -> Document:
+    manifest, step = locality.manifest, locality.experiment.steps[0]
+    title = f"How {locality.workload} reads"
+    headline = [
+        f"{manifest.server.product} {manifest.server.version}".strip(),
+        ", ".join(f"{name} {format.exact(value)}" for name, value in manifest.workload.scale.items()),
+        format.users(step.users),
+        f"{format.size(locality.data_bytes)} of data",
+        format.moment(manifest.started),
+    ]
+    charts = {chart.id: chart for chart in figures(locality)}
+    # The main chart leads the page, the others are evidence.
+    pools = charts.pop("pools", None)
+    emulated = [Words(EMULATED, "emulated")] if locality.experiment.emulated else []
+    return Document(
+        title=title,
+        kind="characterise",
+        question=words.QUESTION,
+        headline=headline,
+        banner=banner(locality.experiment),
+        answer=sentence(locality.findings[0]) if locality.findings else words.NO_FINDING,
+        lead=[pools] if pools else [],
+        cautions=locality.cautions,
+        sections=[
+            summary.findings_section(locality.findings[1:]),
+            *_sections(locality, list(charts.values())),
+            _environment(locality),
+        ],
+        brief=[
+            [Words(title, "main"), Words(", ".join(headline), "quiet"), *emulated],
+            bullets(locality.findings),
+            *_brief_tables(locality),
+            [Shown(published_table(locality))] if locality.published else [],
+            bullets(locality.cautions, "apart"),
+        ],
+    )
+
+
+def _sections(locality: Locality, charts: list[Figure]) -> Iterator[Section]:
+    def section(id: str, title: str, *blocks: Block) -> Section:
+        return Section(id, title, blocks)
+
+    if locality.pools:
+        yield section("pool", "Over the size of the pool", Shown(pools_table(locality), "Sizes of the pool"))
+    if locality.published:
+        published = Shown(published_table(locality), "Published figures")
+        yield section("published", "Compared with published figures", Words(words.PUBLISHED, "lead"), published)
+    if locality.traced:
+        yield section("traced", "Behind the traced pool", Words(words.traced(locality.traced), "lead"), Grid(charts))
+    if locality.by_transaction:
+        transactions = table_blocks(transactions_table(locality), "Transactions")
+        yield section("transactions", "By transaction", Words(words.TRANSACTIONS, "lead"), *transactions)
+    if locality.traced or locality.io:
+        yield section("io", "I/Os", Words(words.SIZES, "lead"), *table_blocks(io_table(locality), "I/O"))
+
+
+def _environment(locality: Locality) -> Section:
+    runs = locality.experiment.runs
+    blocks: list[Block] = [
+        Facts([*environment.facts(locality.experiment), *environment.devices(locality.experiment)]),
+        Codes("Records", [run.folder for run in runs]),
+    ]
+    return Section("environment", "Environment", [*blocks, *environment.ends(locality.experiment)], "server and runs")
+
+
+def _brief_tables(locality: Locality) -> Iterator[list[Block]]:
+    if locality.pools:
+        yield [Title("Reads per transaction"), Shown(pools_table(locality))]
+    if locality.traced:
+        yield [Title("LRU flash behind the pool"), Shown(flash_table(locality))]
+        yield [Title("Skew"), Shown(skew_table(locality))]
+        yield [Title("Tables"), Shown(reads_by_table(locality))]
+    if locality.by_transaction:
+        yield [Title("Transactions"), Shown(transactions_table(locality))]
+    if locality.traced or locality.io:
+        yield [Title("I/O"), Shown(io_table(locality))]
+
+
+def locality_in_json(locality: Locality) -> dict[str, Any]:
+    """Return all values of the page."""
+    return {
+        "kind": "locality",
+        "workload": locality.workload,
+        "scale": in_json(locality.manifest.workload.scale),
+        "runs": [run.folder for run in locality.experiment.runs],
+        "emulated": locality.experiment.emulated,
+        "data_bytes": locality.data_bytes,
+        "pools": [in_json(pool) | {"estimated": pool.estimated, "error": pool.error} for pool in locality.pools],
+        "slope": in_json(locality.slope),
+        "trace": in_json(locality.traced),
+        "server_io": in_json(locality.io),
+        "transactions": in_json(locality.by_transaction),
+        "published": [asdict(published) for published in locality.published],
+        "findings": in_json(locality.findings),
+        "cautions": in_json(locality.cautions),
+    }
+
 
 # The tables of how a load reads.
 
 _MOST_TABLES = 12
 
 
-def pools(locality: Locality) -> Table:
+def pools_table(locality: Locality) -> Table:
     """Return the buffer-pool sizes, with their reads."""
     return Rows(locality.pools).table(
         word("pool, of the data", lambda pool: format.portion(round(pool.share, 4))),
@@ -33,7 +151,7 @@ def pools(locality: Locality) -> Table:
     )
 
 
-def flash(locality: Locality) -> Table:
+def flash_table(locality: Locality) -> Table:
     """Return the sizes of LRU flash, of the traced step."""
     assert locality.traced
     return Rows(locality.traced.flash).table(
@@ -43,7 +161,7 @@ def flash(locality: Locality) -> Table:
     )
 
 
-def skew(locality: Locality) -> Table:
+def skew_table(locality: Locality) -> Table:
     """Return the hottest parts of the data."""
     assert locality.traced
     pages, extents = locality.traced.skew
@@ -55,7 +173,7 @@ def skew(locality: Locality) -> Table:
     return Table(["of the data", *("beforehand", "afterwards") * 2], rows, groups=groups)
 
 
-def tables(locality: Locality) -> Table:
+def reads_by_table(locality: Locality) -> Table:
     """Return the most read tables, and the others together."""
     assert locality.traced
     named = [table for table in locality.traced.tables if table.table]
@@ -70,7 +188,7 @@ def tables(locality: Locality) -> Table:
     return Table(["table", "of the reads", "of these in indexes", "of the data"], rows, importance={2: 1})
 
 
-def transactions(locality: Locality) -> Table:
+def transactions_table(locality: Locality) -> Table:
     """Return the reads by type of transaction."""
     counted = "sampled" if any(reads.sampled for reads in locality.by_transaction) else "ended"
     return Rows(locality.by_transaction).table(
@@ -81,7 +199,7 @@ def transactions(locality: Locality) -> Table:
     )
 
 
-def io(locality: Locality) -> Table:
+def io_table(locality: Locality) -> Table:
     """Return the read:write ratio and bytes per I/O and, from a trace, I/O sizes and sequential reads."""
     traced = locality.traced
     rows: list[Sequence[str | Cell]] = []
@@ -104,7 +222,7 @@ def io(locality: Locality) -> Table:
     return Table(["I/O of data files", ""], rows)
 
 
-def published(locality: Locality) -> Table:
+def published_table(locality: Locality) -> Table:
     """Return published values next to those of this load."""
     rows: list[Sequence[str | Cell]] = [
         [*_comparison_cells(locality, figure), figure.of, figure.source] for figure in locality.published
@@ -220,7 +338,7 @@ def _pools(locality: Locality) -> Figure:
     )
     note(made, "reads per transaction", yshift=6)
     return _figure(
-        locality, "pools", "Reads per transaction over pool sizes", "reads", made, pools(locality),
+        locality, "pools", "Reads per transaction over pool sizes", "reads", made, pools_table(locality),
         summary=", ".join(f"{format.portion(round(pool.share, 3))}: {format.number(pool.value)}" for pool in known),
         method=words.METHOD_POOLS, key=key, reading=words.POOLS, wide=True,
     )  # fmt: skip
@@ -241,7 +359,7 @@ def _flash(locality: Locality, traced: Traced) -> Figure:
     made.update_layout(xaxis=_share_axis("flash, share of the data", 0.0085), yaxis=_percent_axis())
     note(made, words.ANSWERED, yshift=6)
     return _figure(
-        locality, "flash", "LRU flash behind the pool", "share", made, flash(locality),
+        locality, "flash", "LRU flash behind the pool", "share", made, flash_table(locality),
         summary=", ".join(f"{format.portion(x)}: {words.share_band(low, high)}" for x, low, high in band),
         method=words.METHOD_FLASH, reading=words.FLASH,
     )  # fmt: skip
@@ -284,7 +402,7 @@ def _skew(locality: Locality, traced: Traced) -> Figure:
     made.update_layout(xaxis=_share_axis("hottest part of the data", 0.001, _TENFOLD), yaxis=_percent_axis())
     note(made, "share of the reads", yshift=6)
     return _figure(
-        locality, "skew", "Skew of pages and extents", "share", made, skew(locality),
+        locality, "skew", "Skew of pages and extents", "share", made, skew_table(locality),
         summary=", ".join(f"{part}: {words.share_band(*ends)}" for part, ends in traced.skew[0].hottest.items()),
         method=words.METHOD_SKEW, key=key, reading=words.SKEW,
     )  # fmt: skip
@@ -311,7 +429,7 @@ def _tables(locality: Locality, traced: Traced) -> Figure:
         barmode="group", bargap=0.3, hovermode="y unified", margin={"t": 14},
     )  # fmt: skip
     return _figure(
-        locality, "tables", "Reads and data by table", "share", made, tables(locality),
+        locality, "tables", "Reads and data by table", "share", made, reads_by_table(locality),
         summary=", ".join(f"{table.table}: {format.share(table.share)}" for table in reversed(shown)),
         method=words.METHOD_TABLES, reading=words.TABLES,
         key=[KeyItem("of the reads", OURS, None, "bar"), KeyItem("of the data", NEUTRAL, None, "bar")],

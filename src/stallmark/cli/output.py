@@ -1,24 +1,85 @@
-"""The way in which every command shows its result: a page in a file, and words in the terminal, Markdown or JSON."""
+"""The output of commands: words on a terminal, and the result as a page in a file, in words, Markdown or JSON."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markup import escape as escape
+from rich.segment import Segment
+from rich.table import Table
 
-from stallmark.cli.common import out, print_plain
 from stallmark.errors import StallmarkError, as_reason, as_sentence
+from stallmark.experiment.progress import Show
+from stallmark.redact import visible
 
 # A run checks its outputs before it begins, but imports the libraries that write them only at its end.
 if TYPE_CHECKING:
+    from stallmark.analysis.finding import Finding
+    from stallmark.experiment.estimate import Estimate
     from stallmark.report.document import Document
-    from stallmark.report.junit import Case
+    from stallmark.report.exports import Case
 
 T = TypeVar("T")
 
 STANDARD_OUTPUT = "-"
+
+
+class Terminal(Console):
+    """A console that shows every character of any text: none moves the cursor or changes the colours."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
+
+    def on_broken_pipe(self) -> None:
+        # rich would exit with 1, our code for inconsistent data; `one_sentence` exits with 141.
+        raise
+
+
+out = Terminal(emoji=False)  # ":x:" in a path is no picture
+err = Terminal(stderr=True, emoji=False)
+
+
+def progress_console(quiet: bool) -> Terminal:
+    """Return the console for progress: standard error, or none."""
+    return Terminal(quiet=True) if quiet else err
+
+
+def print_markup(console: Console, markup: str) -> None:
+    """Print a sentence: broken between words on a terminal, in one line in a file or a pipe."""
+    console.print(markup, highlight=False, soft_wrap=not console.is_terminal)
+
+
+def print_plain(sentence: str) -> None:
+    """Print plain words on standard error."""
+    print_markup(err, escape(sentence))
+
+
+def item(mark: str, markup: str) -> None:
+    """Print a sentence beside its mark; on a terminal it stays there when it takes several lines."""
+    # Files and pipes get one line for each item, so that grep finds whole sentences.
+    if not out.is_terminal:
+        return print_markup(out, f"{mark} {markup}")
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    grid.add_row(mark, markup)
+    out.print(grid, highlight=False)
+
+
+def page_file(folder: Path, name: str, *, for_machines: bool) -> Path | None:
+    """Return the file of a page about `folder` that no option names, or None if the output is for machines."""
+    # No folder: what reads it says so, and a page in it would be refused for itself.
+    if for_machines or not folder.is_dir():
+        return None
+    # A run's folder is not changed after the run, so its page is written next to it.
+    if (folder / "manifest.json").exists():
+        return folder.resolve().with_name(f"{folder.resolve().name}-{name}")
+    return folder / name
 
 
 @dataclass(frozen=True)
@@ -56,8 +117,8 @@ class Outputs:
         self, summary: T, make: "Callable[[T], Document]", values: Callable[[T], dict[str, Any]], name: str = "report"
     ) -> None:
         """Write the document of a summary in every requested form. `name` is the command's word for its page."""
+        from stallmark.report.picture import write_slide
         from stallmark.report.renderers import document_in_markdown, dumped, in_terminal, write_pages
-        from stallmark.report.slide import write_slide
 
         has_document = self.in_words or self.page or self.slide or self.markdown or step_summary()
         document = make(summary) if has_document else None
@@ -97,7 +158,7 @@ class Outputs:
 
     def write_junit(self, cases: "Sequence[Case]") -> None:
         """Write the demands on the result to the file that was asked for."""
-        from stallmark.report.junit import in_junit
+        from stallmark.report.exports import in_junit
         from stallmark.report.targets import write_whole
 
         if self.junit:
@@ -112,3 +173,23 @@ def step_summary() -> Path | None:
 def print_path(target: Path | None, name: str = "report") -> None:
     if target:
         out.print(f"{name.capitalize()}: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)
+
+
+class ShowInSentences(Show):
+    """A display that has words for findings and estimates."""
+
+    def tell(self, finding: "Finding") -> None:
+        from stallmark.report.text import sentence
+
+        self.say(sentence(finding))
+
+    def expect(self, expected: "Estimate") -> None:
+        from stallmark.report.text import experiment
+
+        super().expect(expected)
+        runs, sooner = len(expected.runs_s), expected.ends_sooner
+        many = f"{'at most ' * expected.chooses}{runs} run{'s' * (runs > 1)}"
+        whole = experiment.takes(
+            expected.total_s, expected.build_s, at_most=sooner, asks=expected.asks, longest_s=expected.longest_s
+        )
+        self.say(experiment.work_and_duration(many, runs * expected.load_s, whole, at_most=sooner))

@@ -1,4 +1,4 @@
-"""`stallmark sql`: a SELECT over the tables of runs."""
+"""`stallmark export` and `sql`: tables of runs and metrics of their steps as CSV, and a SELECT over the tables."""
 
 import csv
 import json
@@ -8,18 +8,69 @@ from collections.abc import Sequence
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from stallmark import format
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, json_option, out, print_markup, runs_argument
+from stallmark.cli.options import json_option, runs_argument
+from stallmark.cli.output import err, escape, out, print_markup
 from stallmark.errors import StallmarkError
 from stallmark.redact import spreadsheet
 
 if TYPE_CHECKING:
     from stallmark.record.sql import Answer
+
+
+@click.command(cls=Command)
+@runs_argument
+@click.option(
+    "--csv", "folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for the tables; it must be empty or not exist yet.",
+)  # fmt: skip
+@click.option(
+    "--flat", "file", metavar="FILE", type=click.File("w", encoding="utf-8", atomic=True),
+    help="File for the metrics of all steps, one row for each value; - for standard output.",
+)  # fmt: skip
+def export(runs: tuple[Path, ...], folder: Path | None, file: TextIO | None) -> None:
+    """Write every table of a run as CSV, and columns.csv with the unit and meaning of each column.
+
+    Each of several runs gets its own folder below DIR. `stallmark schema --record --markdown` describes the same
+    columns, and `stallmark schema --metrics` the metrics of --flat.
+    """
+    if (folder is None) == (file is None):
+        raise click.UsageError(
+            "Name a folder for all tables with --csv, or a file for the metrics of steps with --flat."
+        )
+    from stallmark.record.files import refuse_unwritable
+    from stallmark.report.targets import refuse_target
+
+    if folder:
+        refuse_unwritable(folder, "name another with --csv")
+    if file and file.name != sys.stdout.name:
+        refuse_target(Path(file.name))
+    if file:
+        from stallmark.cli.summaries import summarise_each
+        from stallmark.report.exports import write_flat
+
+        write_flat(summarise_each(runs), file)
+    if folder:
+        _export_tables(runs, folder)
+
+
+def _export_tables(runs: tuple[Path, ...], folder: Path) -> None:
+    from stallmark.record.export import export as write
+    from stallmark.record.reader import find_records
+
+    records = find_records(runs)
+    several = len(records) > 1
+    for record in records:
+        place = record.folder.resolve()
+        target = folder / place.parent.name / place.name if several else folder
+        files = write(record, target)
+        print_markup(out, escape(f"{target}: {len(files)} files"))
+
 
 ROWS_SHOWN = 1000
 """Maximum number of rows on a terminal."""
@@ -51,8 +102,7 @@ def sql(runs: tuple[Path, ...], statement: str, as_csv: bool, as_json: bool) -> 
 
 
 def _show(answered: "Answer") -> None:
-    from stallmark.report.table import Cell, Table
-    from stallmark.report.terminal import InTerminal
+    from stallmark.report.table import Cell, InTerminal, Table
 
     rows = list(islice(answered.rows, ROWS_SHOWN + 1))
     more, rows = len(rows) > ROWS_SHOWN, rows[:ROWS_SHOWN]

@@ -1,16 +1,32 @@
-"""The charts and tables of probes of raw storage."""
+"""The report of probes of raw storage: sections, tables and charts, the parts that a terminal shows, and the JSON."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import plotly.graph_objects as go
 
 from stallmark import format
-from stallmark.analysis.probe import ProbeExperiment, ProbeRun
+from stallmark.analysis.probe import ProbeExperiment, ProbeRun, Saturation
 from stallmark.record.probe import Pattern, ProbeStep
+from stallmark.report.document import (
+    Block,
+    Codes,
+    Document,
+    Facts,
+    Fold,
+    Grid,
+    Key,
+    Pairs,
+    Section,
+    Shown,
+    Title,
+    Words,
+    bullets,
+)
 from stallmark.report.figures import (
     NEUTRAL,
     Figure,
@@ -24,10 +40,124 @@ from stallmark.report.figures import (
     note,
     plain,
 )
+from stallmark.report.renderers import in_json
+from stallmark.report.sections import summary
 from stallmark.report.table import Rows, Table, number, numbers, percentile_notes, percentiles, word
 from stallmark.report.text import probe as words
-from stallmark.report.text import sentence
+from stallmark.report.text import reading, sentence
 from stallmark.report.text.device import EMULATED
+
+
+def probe_document(experiment: ProbeExperiment) -> Document:
+    runs, key = experiment.runs, probes_key(experiment)
+    charts = figures(experiment)
+    # The first chart leads the page, so the section below begins with the second.
+    first = next(iter(charts.values()), [])[:1]
+    return Document(
+        title=experiment.title,
+        kind=experiment.scenario,
+        question=experiment.answers,
+        headline=[
+            ", ".join(dict.fromkeys(run.result.tool for run in runs)),
+            f"{len(runs)} probe{'s' * (len(runs) != 1)}",
+            format.moment(runs[0].result.started),
+        ],
+        banner=_banner(experiment),
+        answer=sentence(experiment.findings[0]) if experiment.findings else "",
+        lead=[Key(key), *first] if first else [],
+        key=key,
+        cautions=experiment.cautions,
+        sections=[
+            Section("summary", "Storage", [Shown(storage_table(experiment), "What was probed")]),
+            summary.findings_section(experiment.findings),
+            _curves_section(experiment, {title: charts[title][title == next(iter(charts)) :] for title in charts}),
+            _every_figure(experiment),
+            _environment(experiment),
+        ],
+        brief=list(_brief(experiment)),
+    )
+
+
+def _banner(experiment: ProbeExperiment) -> str | None:
+    """Return a sentence about the emulated arrays, or None if nothing is emulated."""
+    emulated = [run for run in experiment.runs if run.result.emulated]
+    if not emulated:
+        return None
+    devices = dict.fromkeys(run.result.device or "" for run in emulated)
+    return words.emulated_probes(len(emulated), len(experiment.runs), devices)
+
+
+def _curves_section(experiment: ProbeExperiment, charts: dict[str, list[Figure]]) -> Section:
+    blocks: list[Block] = [Words(reading.PROBE_CURVES, "lead"), Key(probes_key(experiment))]
+    for title, group in charts.items():
+        leads = (Words(text, "lead") for text in pattern_sentences(experiment, title))
+        blocks += [Title(title), *leads, Grid(group)]
+    return Section("curves", "By outstanding I/Os", blocks)
+
+
+def _every_figure(experiment: ProbeExperiment) -> Section:
+    folds = [
+        Fold(run.variant, [Shown(steps_table(run), f"Steps of {run.variant}")], open=run is experiment.runs[0])
+        for run in experiment.runs
+    ]
+    return Section("figures-all", "All figures", folds, "")
+
+
+def _environment(experiment: ProbeExperiment) -> Section:
+    machine = Facts([Pairs(machines(experiment), "Machine")])
+    records = Codes("Records", [run.folder for run in experiment.runs])
+    ends = [
+        Words(f"{run.variant}: {run.incomplete_because}", "footnote bad")
+        for run in experiment.runs
+        if run.incomplete_because
+    ]
+    return Section("environment", "Environment", [machine, records, *ends], "")
+
+
+def _brief(experiment: ProbeExperiment) -> Iterator[list[Block]]:
+    yield [Words(experiment.title, "main"), Words(experiment.answers, "quiet")]
+    for run in experiment.runs[:-1]:
+        yield list(_steps_in_brief(run))
+    too_small = any(step.percentile_ms(0.999) is None for run in experiment.runs for step in run.result.steps)
+    note = [Words(f"{format.NONE} {format.TOO_SMALL}", "quiet")] if too_small else []
+    yield [*_steps_in_brief(experiment.runs[-1]), *note]
+    yield bullets(experiment.findings)
+    yield bullets(experiment.cautions, "apart")
+
+
+def _steps_in_brief(run: ProbeRun) -> Iterator[Block]:
+    """Yield the figures of a probe, by pattern. A pattern has a line: a column would take a third of the width."""
+    about = f"{run.result.device or 'device not known'}, {format.size(run.result.file_bytes)}"
+    emulated = f"  {EMULATED}" if run.result.emulated else ""
+    yield Words(f"  {about}, {run.result.tool} {run.result.how}{emulated}", "quiet", run.variant)
+    sentences = {saturation.pattern: sentence(saturation.finding) for saturation in run.saturations}
+    for index, (pattern, steps) in enumerate(run.result.curves().items()):
+        yield Title(pattern.title)
+        yield Shown(curve_table(steps), widths=CURVE_WIDTHS, header=index == 0)
+        if len(sentences) > 1:  # a single sentence is already among the findings
+            yield Words(sentences[pattern], "quiet")
+
+
+def probes_in_json(experiment: ProbeExperiment) -> dict[str, Any]:
+    """Return the results of every step, without the histograms and windows of the record."""
+    result: dict[str, Any] = in_json(experiment)
+    for run, document in zip(experiment.runs, result["runs"], strict=True):
+        about = asdict(run.result)
+        figures = ("outstanding", "ios", "iops", "mb_per_s", "mean_ms", "latency_ms")
+        steps = [
+            {"pattern": step.pattern.name} | {name: getattr(step, name) for name in figures}
+            for step in run.result.steps
+        ]
+        del document["result"], document["manifest"]
+        document |= about | {"steps": steps, "saturation": [_saturation(saturation) for saturation in run.saturations]}
+        del document["saturations"]
+    return {"kind": "probe", **result}
+
+
+def _saturation(saturation: Saturation) -> dict[str, Any]:
+    names = ("knee", "collapse", "because", "unstable", "limited", "finding")
+    return {"pattern": saturation.pattern.name} | {name: in_json(getattr(saturation, name)) for name in names}
+
 
 # The tables of a report on probes of raw storage.
 
@@ -36,7 +166,7 @@ CURVE_WIDTHS = (11, 7, 5, 7, 6, 6, 6, 6, 9)
 """Widths of the columns of `curve`, which align the tables of all patterns: 79 in all."""
 
 
-def storage(experiment: ProbeExperiment) -> Table:
+def storage_table(experiment: ProbeExperiment) -> Table:
     """Return the probed storage, with place, file and tool."""
     return Rows(experiment.runs).table(
         word("storage", lambda run: run.variant),
@@ -63,7 +193,7 @@ def pattern_sentences(experiment: ProbeExperiment, title: str) -> list[str]:
     ]
 
 
-def steps(run: ProbeRun) -> Table:
+def steps_table(run: ProbeRun) -> Table:
     """Return every figure of one probe."""
     return Rows(run.result.steps).table(
         word("pattern", lambda step: step.pattern.title),
@@ -78,7 +208,7 @@ def steps(run: ProbeRun) -> Table:
     )
 
 
-def curve(steps: Sequence[ProbeStep]) -> Table:
+def curve_table(steps: Sequence[ProbeStep]) -> Table:
     """Return the figures of one pattern for a terminal of 80 columns."""
     leave = {"p99": 2, "p99.9": 3}
     return Rows(steps).table(
@@ -112,7 +242,7 @@ _FAR_APART = 5.0
 Value = Callable[[ProbeStep], float | None]
 
 
-def key(experiment: ProbeExperiment) -> list[KeyItem]:
+def probes_key(experiment: ProbeExperiment) -> list[KeyItem]:
     """Return the key for all charts; empty for a single probe."""
     return key_of_variants([run.variant for run in experiment.runs], "solid")
 

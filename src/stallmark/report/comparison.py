@@ -10,8 +10,8 @@ from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.metrics import METRICS, Point
 from stallmark.format import percent
 from stallmark.redact import markdown
+from stallmark.report import comparison_figures as figures
 from stallmark.report.columns import metric_columns
-from stallmark.report.comparison import figures
 from stallmark.report.document import (
     Block,
     Brief,
@@ -33,10 +33,9 @@ from stallmark.report.sections import cause, environment
 from stallmark.report.sections.summary import banner, verdict
 from stallmark.report.table import Cell, Rows, Table, in_markdown, number, percentile_notes, word
 from stallmark.report.text import comparison as words
-from stallmark.report.text import reading, sentence
+from stallmark.report.text import reading, sentence, term
 from stallmark.report.text.checks import CHECKS
 from stallmark.report.text.comparison import amount
-from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import CONFIDENCE
 
 # The evidence of a comparison as tables: what was checked, and every run with its figures.
