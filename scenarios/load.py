@@ -16,8 +16,8 @@ from pydantic import (
 )
 
 from stallmark.analysis.read.throughput import PERCENTILES as SHARE_OF
+from stallmark.analysis.service_level import PERCENTILES, make_objective
 from stallmark.analysis.thresholds import parse_threshold
-from stallmark.analysis.validity.service_level import PERCENTILES, make_objective
 from stallmark.driver.pacing import Arrivals
 from stallmark.errors import mistake
 from stallmark.quantities import IoRate, Rate, Seconds
@@ -35,7 +35,7 @@ from stallmark.transactions.warehouse import MOST_STREAMS
 from stallmark.transactions.workload import background_per_user
 
 # The service level of a scenario: how long a read and a transaction may take. The time of reads is judged by
-# analysis/validity/service_level.py, that of transactions as thresholds are.
+# analysis/service_level.py, that of transactions as thresholds are.
 
 
 def _percentile_below(text: str) -> str:
