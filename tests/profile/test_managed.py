@@ -13,7 +13,7 @@ from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.engines import sql_file
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection, source_for
-from stallmark.record.imports.perfmon import SYSTEM_DATABASES
+from stallmark.record.formats.perfmon import SYSTEM_DATABASES
 
 
 def profiled(production: Production, folder, **says) -> None:
