@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
+from stallmark.record.formats.open_csv import NAMES
 from stallmark.record.formats.sentences import in_quotes
 from stallmark.record.imports.build import import_profile
-from stallmark.record.imports.open_csv import NAMES
 from stallmark.record.imports.recording import Wanted
 from stallmark.record.profile.interval_table import read_imported
 
