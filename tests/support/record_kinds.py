@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from stallmark.attach.attach import Request, Wanted, attach
+from stallmark.record.formats.amounts import Wanted as WantedProfile
 from stallmark.record.imports.build import import_profile
-from stallmark.record.imports.recording import Wanted as WantedProfile
 from stallmark.record.profile.manifest import ProfiledServer, ProfileManifest, Session
 from stallmark.record.profile.raw import ProfileWriter
 from stallmark.record.reader import Record

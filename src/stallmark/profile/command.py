@@ -89,9 +89,9 @@ def profile(
     """
     if files:
         _refuse_both(planned_s)
+        from stallmark.record.formats.amounts import Wanted
         from stallmark.record.formats.dates import schedule_from
         from stallmark.record.imports.build import import_profile
-        from stallmark.record.imports.recording import Wanted
 
         wanted = Wanted(_classes(classes), zone, dates, _names(names), schedule_from(start, interval_s, zone))
         import_profile(files, folder, wanted, anonymous=anonymous)

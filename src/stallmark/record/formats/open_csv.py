@@ -23,13 +23,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from stallmark.record.formats.amounts import (
+    Amounts,
+    Meaning,
+    Part,
+    Recording,
+    Wanted,
+    known_counters,
+    read_samples,
+    some_names,
+)
 from stallmark.record.formats.dates import is_epoch, is_time
 from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, find_unit, head_of, opened
 from stallmark.record.formats.sentences import first_names, in_quotes, load_yaml, refusal
-from stallmark.record.imports.amounts import Amounts, Meaning, Part, known_counters
 from stallmark.record.imports.prometheus import OBJECTS, refuse_rates
-from stallmark.record.imports.readings import read_samples
-from stallmark.record.imports.recording import Recording, Wanted, some_names
 from stallmark.record.profile.interval_table import FileClass
 
 _LARGEST = 1 << 26  # characters

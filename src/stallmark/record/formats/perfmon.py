@@ -25,13 +25,21 @@ from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 
+from stallmark.record.formats.amounts import (
+    Amounts,
+    Key,
+    Part,
+    Recording,
+    Wanted,
+    known_counters,
+    known_parts,
+    read_samples,
+    some_names,
+)
 from stallmark.record.formats.dates import MONTH_FIRST, is_time
 from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, find_unit, lines_of, number
 from stallmark.record.formats.sentences import refusal
-from stallmark.record.imports.amounts import Amounts, Key, Part, known_counters, known_parts
 from stallmark.record.imports.devices import canonical
-from stallmark.record.imports.readings import read_samples
-from stallmark.record.imports.recording import Recording, Wanted, some_names
 from stallmark.record.profile.interval_table import FileClass
 
 HEAD = re.compile(r'\s*"?\(PDH-(CSV|TSV) \d')

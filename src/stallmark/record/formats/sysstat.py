@@ -24,6 +24,16 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from stallmark.record.formats.amounts import (
+    Amounts,
+    Key,
+    Recording,
+    Wanted,
+    known_counters,
+    known_parts,
+    read_samples,
+    some_names,
+)
 from stallmark.record.formats.dates import Schedule, is_epoch, is_time
 from stallmark.record.formats.sample import (
     Counter,
@@ -38,10 +48,7 @@ from stallmark.record.formats.sample import (
 )
 from stallmark.record.formats.sentences import load_yaml, refusal
 from stallmark.record.imports import devices
-from stallmark.record.imports.amounts import Amounts, Key, known_counters, known_parts
 from stallmark.record.imports.devices import ALL_DISKS, NUMBERED, canonical
-from stallmark.record.imports.readings import read_samples
-from stallmark.record.imports.recording import Recording, Wanted, some_names
 from stallmark.record.profile.interval_table import IO, FileClass
 
 REPORT = r"(avg-cpu:\s+%user|Device:?\s+(tps|r/s|rrqm/s))"
