@@ -17,7 +17,7 @@ from stallmark.analysis.profile.rates import MORE, SEEN_SHARE
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
 from stallmark.record.formats.amounts import Wanted
-from stallmark.record.imports.build import import_profile
+from stallmark.record.formats.imported_profile import import_profile
 from stallmark.record.profile.interval_table import FileClass, read_imported, write_imported
 from stallmark.record.profile.manifest import ProfiledServer, read_profile
 from stallmark.sizing.demand import COLUMNS as MEASURES

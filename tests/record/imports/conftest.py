@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stallmark.record.formats.amounts import Wanted
-from stallmark.record.imports.build import import_profile
+from stallmark.record.formats.imported_profile import import_profile
 from stallmark.record.profile.interval_table import Intervals, read_imported
 from stallmark.record.profile.manifest import ProfileManifest
 

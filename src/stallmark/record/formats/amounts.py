@@ -1,8 +1,5 @@
 """The amounts of a file's series in each span, and their sums by column.
 
-    samples → Readings: a row for each time, a column for each counter
-         → Amounts: counts over the spans between rows → Intervals: sums by class of file, in the Recording
-
 `counters.csv` has the column of each counter of other tools.
 """
 

@@ -34,9 +34,9 @@ from stallmark.record.formats.amounts import (
     some_names,
 )
 from stallmark.record.formats.dates import is_epoch, is_time
+from stallmark.record.formats.prometheus import OBJECTS, refuse_rates
 from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, find_unit, head_of, opened
 from stallmark.record.formats.sentences import first_names, in_quotes, load_yaml, refusal
-from stallmark.record.imports.prometheus import OBJECTS, refuse_rates
 from stallmark.record.profile.interval_table import FileClass
 
 _LARGEST = 1 << 26  # characters

@@ -24,6 +24,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from stallmark.record.formats import devices
 from stallmark.record.formats.amounts import (
     Amounts,
     Key,
@@ -35,6 +36,7 @@ from stallmark.record.formats.amounts import (
     some_names,
 )
 from stallmark.record.formats.dates import Schedule, is_epoch, is_time
+from stallmark.record.formats.devices import ALL_DISKS, NUMBERED, canonical
 from stallmark.record.formats.sample import (
     Counter,
     Has,
@@ -47,8 +49,6 @@ from stallmark.record.formats.sample import (
     number,
 )
 from stallmark.record.formats.sentences import load_yaml, refusal
-from stallmark.record.imports import devices
-from stallmark.record.imports.devices import ALL_DISKS, NUMBERED, canonical
 from stallmark.record.profile.interval_table import IO, FileClass
 
 REPORT = r"(avg-cpu:\s+%user|Device:?\s+(tps|r/s|rrqm/s))"
