@@ -15,7 +15,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.formats.amounts import Wanted
 from stallmark.record.formats.imported_profile import import_profile
 from stallmark.record.formats.open_csv import NAMES
-from stallmark.record.formats.sentences import in_quotes
+from stallmark.record.formats.sample import in_quotes
 from stallmark.record.profile.interval_table import read_imported
 
 OURS = "Time,reads_per_s,read_ms,log.write_bytes_per_s,batches_per_s,connections\n"

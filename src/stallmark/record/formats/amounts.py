@@ -15,8 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from stallmark.record.formats.dates import MONTH_FIRST, Clock, Schedule, choose_order, find_zone
-from stallmark.record.formats.sample import Counter, Has, Recorded
-from stallmark.record.formats.sentences import count_with_noun, first_names, note, refusal
+from stallmark.record.formats.sample import Counter, Has, Recorded, count_with_noun, first_names, note, refusal
 from stallmark.record.profile.interval_table import SERVER, STATES, FileClass, Intervals
 from stallmark.record.profile.manifest import GAP
 

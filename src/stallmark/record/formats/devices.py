@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from stallmark.record.formats.amounts import Amounts, Part, Recording, Wanted, some_names
-from stallmark.record.formats.sentences import refusal
+from stallmark.record.formats.sample import refusal
 from stallmark.record.profile.interval_table import FileClass
 
 MOST_DEVICES = 2_000

@@ -15,7 +15,7 @@ from stallmark.record.formats import open_csv, perfmon, prometheus, sysstat
 from stallmark.record.formats.amounts import COUNTS, Recording, Wanted, some_names
 from stallmark.record.formats.devices import ALL_DISKS, NUMBERED
 from stallmark.record.formats.recognise import detect_format, open_recording
-from stallmark.record.formats.sentences import count_with_noun, refusal
+from stallmark.record.formats.sample import count_with_noun, refusal
 from stallmark.record.manifest.course import moment_at
 from stallmark.record.profile.interval_table import IO, STATES, Intervals, is_known, write_imported
 from stallmark.record.profile.manifest import GAP, Gap, ProfiledServer, ProfileManifest, Session, Source

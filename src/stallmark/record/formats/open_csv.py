@@ -35,8 +35,19 @@ from stallmark.record.formats.amounts import (
 )
 from stallmark.record.formats.dates import is_epoch, is_time
 from stallmark.record.formats.prometheus import OBJECTS, refuse_rates
-from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, find_unit, head_of, opened
-from stallmark.record.formats.sentences import first_names, in_quotes, load_yaml, refusal
+from stallmark.record.formats.sample import (
+    Counter,
+    Has,
+    Recorded,
+    Sample,
+    find_unit,
+    first_names,
+    head_of,
+    in_quotes,
+    load_yaml,
+    opened,
+    refusal,
+)
 from stallmark.record.profile.interval_table import FileClass
 
 _LARGEST = 1 << 26  # characters

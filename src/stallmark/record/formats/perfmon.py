@@ -38,8 +38,7 @@ from stallmark.record.formats.amounts import (
 )
 from stallmark.record.formats.dates import MONTH_FIRST, is_time
 from stallmark.record.formats.devices import canonical
-from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, find_unit, lines_of, number
-from stallmark.record.formats.sentences import refusal
+from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, find_unit, lines_of, number, refusal
 from stallmark.record.profile.interval_table import FileClass
 
 HEAD = re.compile(r'\s*"?\(PDH-(CSV|TSV) \d')

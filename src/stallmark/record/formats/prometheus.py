@@ -40,8 +40,7 @@ from stallmark.record.formats.amounts import (
 )
 from stallmark.record.formats.devices import classify, note_uncounted, settle_idle
 from stallmark.record.formats.perfmon import SYSTEM_DATABASES
-from stallmark.record.formats.sample import Counter, JsonArray
-from stallmark.record.formats.sentences import in_quotes, load_yaml, refusal
+from stallmark.record.formats.sample import Counter, JsonArray, in_quotes, load_yaml, refusal
 
 _RESULT = re.compile(r'"result"\s*:\s*\[|\[(?=\s*\{\s*"metric"\s*:)')  # promtool writes the series alone
 _ABOUT = re.compile(r'"(status|error|resultType|warnings)"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|\[([^\]]*))')

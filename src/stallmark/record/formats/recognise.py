@@ -7,8 +7,7 @@ from typing import Any, Literal
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.dates import Schedule
 from stallmark.record.formats.perfmon import Perfmon
-from stallmark.record.formats.sample import Recorded, head_bytes, head_of
-from stallmark.record.formats.sentences import in_quotes, load_yaml, refusal
+from stallmark.record.formats.sample import Recorded, head_bytes, head_of, in_quotes, load_yaml, refusal
 from stallmark.record.formats.sysstat import REPORT, Iostat, Sadf
 
 Format = Literal["perfmon", "iostat", "sar", "prometheus", "csv"]

@@ -46,9 +46,10 @@ from stallmark.record.formats.sample import (
     find_unit,
     head_of,
     lines_of,
+    load_yaml,
     number,
+    refusal,
 )
-from stallmark.record.formats.sentences import load_yaml, refusal
 from stallmark.record.profile.interval_table import IO, FileClass
 
 REPORT = r"(avg-cpu:\s+%user|Device:?\s+(tps|r/s|rrqm/s))"
