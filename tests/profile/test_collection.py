@@ -21,7 +21,7 @@ from stallmark.profile import command
 from stallmark.profile.collection import Collection, CollectionProgress
 from stallmark.record.files import exclusive_folder
 from stallmark.record.profile.manifest import read_profile, write_profile
-from stallmark.record.profile.raw import ProfileWriter, last_sample, read_raw
+from stallmark.record.profile_counters import ProfileWriter, last_sample, read_raw
 
 TEN_MINUTES = 600.0
 

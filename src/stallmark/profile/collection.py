@@ -29,7 +29,7 @@ from stallmark.record.profile.manifest import (
     read_profile,
     write_profile,
 )
-from stallmark.record.profile.raw import ProfileWriter, close_streams, last_sample, read_raw
+from stallmark.record.profile_counters import ProfileWriter, close_streams, last_sample, read_raw
 
 INTERVAL_S = 15.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0

@@ -32,7 +32,7 @@ from stallmark.record.profile.interval_table import (
     read_imported,
 )
 from stallmark.record.profile.manifest import GAP, read_profile
-from stallmark.record.profile.raw import raw_batches, read_raw
+from stallmark.record.profile_counters import raw_batches, read_raw
 
 JUMP_S = 5.0
 """A clock that deviates by more between two samples was set."""

@@ -190,6 +190,7 @@ def _whole(digits: str) -> float:
 
 # Counters and samples.
 
+
 @dataclass(frozen=True, slots=True)
 class Counter:
     """One counter of one instance."""
