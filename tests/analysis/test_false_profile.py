@@ -20,8 +20,7 @@ from stallmark.analysis.finding import Finding
 from stallmark.analysis.profile.intervals import Samples, sample_times
 from stallmark.analysis.profile.rates import ProfileKind
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
-from stallmark.record.profile.interval_table import Waited, read_imported
-from stallmark.record.profile.manifest import ProfiledServer, Session
+from stallmark.record.profile import ProfiledServer, Session, Waited, read_imported
 from stallmark.record.profile_counters import SAMPLES
 from stallmark.report.text import sentence
 

@@ -20,7 +20,7 @@ from stallmark.errors import StallmarkError
 from stallmark.profile import command
 from stallmark.profile.collection import Collection, CollectionProgress
 from stallmark.record.files import exclusive_folder
-from stallmark.record.profile.manifest import read_profile, write_profile
+from stallmark.record.profile import read_profile, write_profile
 from stallmark.record.profile_counters import ProfileWriter, last_sample, read_raw
 
 TEN_MINUTES = 600.0

@@ -15,7 +15,7 @@ from stallmark.analysis.profile.summary import cautions, summarise_profile
 from stallmark.engines import sql_file
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.profile.collection import Clock, Collection, source_for
-from stallmark.record.profile.manifest import read_profile
+from stallmark.record.profile import read_profile
 
 pytestmark = pytest.mark.server
 COMMITS, INTERVAL_S = 200, 15.0

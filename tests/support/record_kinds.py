@@ -7,7 +7,7 @@ from pathlib import Path
 from stallmark.attach.attach import Request, Wanted, attach
 from stallmark.record.formats.amounts import Wanted as WantedProfile
 from stallmark.record.formats.imported_profile import import_profile
-from stallmark.record.profile.manifest import ProfiledServer, ProfileManifest, Session
+from stallmark.record.profile import ProfiledServer, ProfileManifest, Session
 from stallmark.record.profile_counters import ProfileWriter
 from stallmark.record.reader import Record
 from stallmark.record.schema import PROBE_TABLES

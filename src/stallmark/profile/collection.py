@@ -17,7 +17,7 @@ from stallmark.errors import CallFailed, StallmarkError, as_reason, in_words
 from stallmark.profile.source import Opened, Reading, Source
 from stallmark.record.files import exclusive_folder
 from stallmark.record.manifest.course import moment_at, seconds_at
-from stallmark.record.profile.manifest import (
+from stallmark.record.profile import (
     FILE,
     GAP,
     Gap,

@@ -31,7 +31,7 @@ from stallmark.cli.report import reporting, show_profile
 
 if TYPE_CHECKING:
     from stallmark.profile.collection import CollectionProgress
-    from stallmark.record.profile.interval_table import FileClass
+    from stallmark.record.profile import FileClass
 
 _LINES = 20
 """Lines of progress in a file or a pipe: as many over a profile, and more over a long one."""
@@ -102,7 +102,7 @@ def profile(
     if server is None or planned_s is None:
         raise click.UsageError("A profile needs --server and --for, or files with --from.")
     from stallmark.profile.collection import Collection, source_for
-    from stallmark.record.profile.manifest import is_profile
+    from stallmark.record.profile import is_profile
 
     source, console = source_for(server, anonymous=anonymous), progress_console(quiet)
     with (
@@ -123,7 +123,7 @@ def _refuse_both(planned_s: float | None) -> None:
 
 
 def _classes(texts: Sequence[str]) -> dict[str, "FileClass"]:
-    from stallmark.record.profile.interval_table import FileClass
+    from stallmark.record.profile import FileClass
 
     classes: dict[str, FileClass] = {}
     for text in texts:

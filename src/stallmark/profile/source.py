@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from stallmark.engines.base import Login
-from stallmark.record.profile.manifest import ProfiledServer
+from stallmark.record.profile import ProfiledServer
 from stallmark.redact import Redactor
 
 LOCK_TIMEOUT_MS = 5_000

@@ -13,7 +13,7 @@ from support.whole_profile import WholeTable
 from stallmark.analysis.profile import intervals as room
 from stallmark.analysis.profile.intervals import Samples, intervals_of, sample_times
 from stallmark.errors import StallmarkError
-from stallmark.record.profile.interval_table import FILE_IO
+from stallmark.record.profile import FILE_IO
 from stallmark.record.profile_counters import GONE, RAW_TABLES, SAMPLES
 
 NOWHERE, TAKEN = Path("nowhere"), 6

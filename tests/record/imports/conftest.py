@@ -9,8 +9,7 @@ import pytest
 
 from stallmark.record.formats.amounts import Wanted
 from stallmark.record.formats.imported_profile import import_profile
-from stallmark.record.profile.interval_table import Intervals, read_imported
-from stallmark.record.profile.manifest import ProfileManifest
+from stallmark.record.profile import Intervals, ProfileManifest, read_imported
 
 
 @dataclass(frozen=True)

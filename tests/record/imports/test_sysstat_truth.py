@@ -16,7 +16,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.formats.amounts import Wanted
 from stallmark.record.formats.dates import Schedule
 from stallmark.record.formats.imported_profile import import_profile
-from stallmark.record.profile.interval_table import read_imported
+from stallmark.record.profile import read_imported
 
 BEGIN, STEP_S = 1772445600.0, 15
 ABOVE: Mapping[str, Sequence[str]] = {

@@ -14,7 +14,7 @@ from tests.support.recorders import IO, Moment
 
 from stallmark.record.formats.amounts import Wanted
 from stallmark.record.formats.imported_profile import import_profile
-from stallmark.record.profile.interval_table import FileClass, Intervals, read_imported
+from stallmark.record.profile import FileClass, Intervals, read_imported
 
 BEGIN = 1772445600.0  # 2026-03-02 10:00 UTC
 

@@ -22,7 +22,8 @@ import pyarrow as pa
 from stallmark.analysis.read.rises import Codes, CounterIncrements, PairCodes
 from stallmark.analysis.read.sample_times import first_of_runs, floats, plus
 from stallmark.errors import StallmarkError
-from stallmark.record.profile.interval_table import (
+from stallmark.record.profile import (
+    GAP,
     IO,
     LONGEST_S,
     LONGEST_TRANSACTION,
@@ -30,8 +31,8 @@ from stallmark.record.profile.interval_table import (
     Intervals,
     Waited,
     read_imported,
+    read_profile,
 )
-from stallmark.record.profile.manifest import GAP, read_profile
 from stallmark.record.profile_counters import raw_batches, read_raw
 
 JUMP_S = 5.0

@@ -14,8 +14,7 @@ from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.engines.postgres.session import first_line
 from stallmark.errors import NoConnection, StallmarkError
 from stallmark.profile.source import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
-from stallmark.record.profile.interval_table import IO, LONGEST_TRANSACTION, STATES
-from stallmark.record.profile.manifest import ProfiledServer
+from stallmark.record.profile import IO, LONGEST_TRANSACTION, STATES, ProfiledServer
 
 _MANNERS = (
     f"SET lock_timeout = {LOCK_TIMEOUT_MS}; SET statement_timeout = {ANSWER_WITHIN_S * 1000}; "

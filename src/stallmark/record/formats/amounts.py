@@ -16,8 +16,7 @@ import numpy as np
 
 from stallmark.record.formats.dates import MONTH_FIRST, Clock, Schedule, choose_order, find_zone
 from stallmark.record.formats.sample import Counter, Has, Recorded, count_with_noun, first_names, note, refusal
-from stallmark.record.profile.interval_table import SERVER, STATES, FileClass, Intervals
-from stallmark.record.profile.manifest import GAP
+from stallmark.record.profile import GAP, SERVER, STATES, FileClass, Intervals
 
 # The contents of the files of an import: columns of numbers over spans of time, and facts about the machine.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from stallmark.record.formats.amounts import Amounts, Part, Recording, Wanted, some_names
 from stallmark.record.formats.sample import refusal
-from stallmark.record.profile.interval_table import FileClass
+from stallmark.record.profile import FileClass
 
 MOST_DEVICES = 2_000
 ALL_DISKS = "all disks"

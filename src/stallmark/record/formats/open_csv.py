@@ -48,7 +48,7 @@ from stallmark.record.formats.sample import (
     opened,
     refusal,
 )
-from stallmark.record.profile.interval_table import FileClass
+from stallmark.record.profile import FileClass
 
 _LARGEST = 1 << 26  # characters
 _LINES = 60  # lines in which the header is searched

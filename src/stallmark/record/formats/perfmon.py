@@ -39,7 +39,7 @@ from stallmark.record.formats.amounts import (
 from stallmark.record.formats.dates import MONTH_FIRST, is_time
 from stallmark.record.formats.devices import canonical
 from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, find_unit, lines_of, number, refusal
-from stallmark.record.profile.interval_table import FileClass
+from stallmark.record.profile import FileClass
 
 HEAD = re.compile(r'\s*"?\(PDH-(CSV|TSV) \d')
 _ZONE = re.compile(r"\(PDH-... [\d.]+\)\s*\((?P<name>.*)\)\s*\((?P<bias>-?\d{1,5})\)")

@@ -50,7 +50,7 @@ from stallmark.record.formats.sample import (
     number,
     refusal,
 )
-from stallmark.record.profile.interval_table import IO, FileClass
+from stallmark.record.profile import IO, FileClass
 
 REPORT = r"(avg-cpu:\s+%user|Device:?\s+(tps|r/s|rrqm/s))"
 CPU = "avg-cpu"
