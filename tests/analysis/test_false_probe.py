@@ -19,7 +19,7 @@ from stallmark.analysis.probe.against_database import Achieved, AgainstProbe, co
 from stallmark.analysis.probe.drift import drift
 from stallmark.analysis.probe.experiment import summarise_probes
 from stallmark.analysis.probe.saturation import ProbeKind, array_memory_caution, overall_finding, saturation
-from stallmark.record.probe import ProbeResult, ProbeStep
+from stallmark.record.manifest.storage import ProbeResult, ProbeStep
 from stallmark.record.reader import find_records
 
 GIB = 1 << 30

@@ -38,7 +38,7 @@ from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
 from stallmark.experiment.target import Target
 from stallmark.experiment.user_run import ConcurrentMaintenance, Run
-from stallmark.record.probe import DirectIo
+from stallmark.record.manifest.storage import DirectIo
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.read import read_any_scenario

@@ -14,7 +14,7 @@ from stallmark.analysis.probe.drift import drift
 from stallmark.analysis.probe.experiment import ProbeExperiment, read_probe, summarise_probes
 from stallmark.analysis.probe.saturation import ProbeKind
 from stallmark.errors import StallmarkError
-from stallmark.record.probe import ProbeResult
+from stallmark.record.manifest.storage import ProbeResult
 from stallmark.record.reader import find_records
 from stallmark.record.writer import RecordWriter
 from stallmark.report.probe.document import probe_document

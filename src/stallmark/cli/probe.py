@@ -71,7 +71,7 @@ def probe(
     from stallmark.experiment.probe_run import shown_file, step_callback
     from stallmark.record.files import refuse_unwritable
     from stallmark.record.manifest.course import Scenario, Variant
-    from stallmark.record.probe import Asked
+    from stallmark.record.manifest.storage import Asked
     from stallmark.record.writer import experiment_folder
     from stallmark.storage.probe.measurement import ProbePlace, now, record_probe, refuse_memory
     from stallmark.storage.probe.patterns import find_patterns, steps_of

@@ -11,7 +11,7 @@ from stallmark.format import number, size
 from stallmark.leftovers import SHARED_MEMORY, temporary_name
 from stallmark.record.files import refuse_unwritable
 from stallmark.record.manifest.course import Scenario, Variant
-from stallmark.record.probe import ProbeStep
+from stallmark.record.manifest.storage import ProbeStep
 from stallmark.record.writer import experiment_folder, folder_of
 from stallmark.scenarios.model import ProbeScenario, ProbeVariant
 from stallmark.storage.emulator.arrays import EmulatedArrays

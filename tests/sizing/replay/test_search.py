@@ -6,7 +6,7 @@ import pytest
 from support.replays import READS_20, Disks, a_piece, a_window, mean_of_a_disk
 
 from stallmark.errors import StallmarkError
-from stallmark.record.probe import DirectIo
+from stallmark.record.manifest.storage import DirectIo
 from stallmark.sizing.manifest import Replay
 from stallmark.sizing.replay.play import Player
 from stallmark.sizing.replay.search import replay

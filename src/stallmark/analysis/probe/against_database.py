@@ -12,7 +12,7 @@ from stallmark.analysis.probe.saturation import ProbeKind, array_memory_caution,
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.record.devices import dram_of, is_data_emulated
 from stallmark.record.manifest import Manifest
-from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
+from stallmark.record.manifest.storage import Pattern, ProbeResult, ProbeStep
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy as np
 
 from stallmark.analysis.finding import Finding, caution, info, invalid
 from stallmark.analysis.probe.saturation import Differs, ProbeKind, array_memory_caution, is_sustained
-from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
+from stallmark.record.manifest.storage import Pattern, ProbeResult, ProbeStep
 from stallmark.stats.student import paired
 from stallmark.stats.thresholds import CONFIDENCE, PROBE_BATCHES, PROBE_DRIFT
 

@@ -15,7 +15,7 @@ from stallmark.analysis.probe.saturation import (
 )
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest import Manifest
-from stallmark.record.probe import PERCENTILES, Pattern, ProbeResult, ProbeStep
+from stallmark.record.manifest.storage import PERCENTILES, Pattern, ProbeResult, ProbeStep
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import PROBE_AT_DEVICE, PROBE_SMALL_BYTES, SAMPLES_BEYOND
 

@@ -18,7 +18,7 @@ from typing import Any
 from stallmark.analysis.finding import Finding, Kind, caution, info
 from stallmark.record.devices import is_data_emulated
 from stallmark.record.manifest import Manifest
-from stallmark.record.probe import DirectIo, Pattern, ProbeResult, ProbeStep
+from stallmark.record.manifest.storage import DirectIo, Pattern, ProbeResult, ProbeStep
 from stallmark.stats.thresholds import (
     PROBE_COLLAPSE,
     PROBE_GAIN,

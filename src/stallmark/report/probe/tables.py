@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from stallmark import format
 from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
-from stallmark.record.probe import Pattern, ProbeStep
+from stallmark.record.manifest.storage import Pattern, ProbeStep
 from stallmark.report.figures import (
     NEUTRAL,
     Figure,

@@ -12,9 +12,8 @@ import numpy as np
 from stallmark.errors import StallmarkError
 from stallmark.record.devices import array_name
 from stallmark.record.files import refuse_unwritable
-from stallmark.record.manifest.storage import EmulatedArray, ServiceLevelObjective
+from stallmark.record.manifest.storage import DirectIo, EmulatedArray, ServiceLevelObjective, coarser
 from stallmark.record.manifest.workload import LimitSeen
-from stallmark.record.probe import DirectIo, coarser
 from stallmark.sizing.manifest import Decides, Piece, Replay, ReplayLevel, Stream, StreamName, Window, WindowSeen
 from stallmark.sizing.replay.play import (
     STREAMS,

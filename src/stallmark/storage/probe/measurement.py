@@ -12,8 +12,7 @@ from stallmark.errors import StallmarkError, as_reason
 from stallmark.record.devices import array_name, machine_facts
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Scenario, Variant
-from stallmark.record.manifest.storage import AskedStep, EmulatedArray, ProbePlan
-from stallmark.record.probe import Asked, ProbeResult, ProbeStep
+from stallmark.record.manifest.storage import Asked, AskedStep, EmulatedArray, ProbePlan, ProbeResult, ProbeStep
 from stallmark.storage.array_facts import emulated_array_of
 from stallmark.storage.block_devices import InMemory, NoBlockDevice, device_behind, read_counters
 from stallmark.storage.direct_io import direct_io, refuse_cached

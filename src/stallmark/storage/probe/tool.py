@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from stallmark.errors import StallmarkError
 from stallmark.leftovers import temporary_name
 from stallmark.processes import killed_by
-from stallmark.record.probe import Asked, ProbeStep
+from stallmark.record.manifest.storage import Asked, ProbeStep
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.storage.probe import fio
 from stallmark.storage.probe.probe_file import ProbeFile
