@@ -18,7 +18,7 @@ from stallmark.collectors.base import Collector, EachDatabase, Row, ServerConnec
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
-from stallmark.record.rows import Rows
+from stallmark.record.writer import Rows
 
 _TIMING = (
     "{setting} is off on the server: {what} are counted, but how long they took is not known. To know it, "
