@@ -39,8 +39,7 @@ from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.what_if import predict_throughputs
 from stallmark.attach.attach import Request, Wanted, attach
 from stallmark.attach.summary import AttachKind
-from stallmark.record.of_load import LoadRecord
-from stallmark.record.reader import Record
+from stallmark.record.reader import LoadRecord, Record
 from stallmark.report.text import sentence
 
 MINUTE = Interval(0, 0, 60, 60.0, False)

@@ -28,8 +28,7 @@ from stallmark.analysis.thresholds import Threshold
 from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.devices import is_emulated
-from stallmark.record.of_load import LoadRecord
-from stallmark.record.reader import Record
+from stallmark.record.reader import LoadRecord, Record
 
 _OF_ONE_LOAD = {
     CautionKind.UNSTEADY,

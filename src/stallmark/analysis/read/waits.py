@@ -24,8 +24,7 @@ from stallmark.analysis.read.sample_times import release_memory
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.read.throughput import Part
 from stallmark.record.manifest.workload import application
-from stallmark.record.of_load import LoadRecord
-from stallmark.record.reader import Record
+from stallmark.record.reader import LoadRecord, Record
 from stallmark.stats.thresholds import SHARE_SAMPLES
 
 TOP = 8
