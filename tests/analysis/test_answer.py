@@ -15,7 +15,7 @@ from stallmark.analysis.conclusions import _bottleneck, _cost_of_others, _flash,
 from stallmark.analysis.finding import ExperimentKind, Finding, caution, info
 from stallmark.analysis.points import Point, points, step_names
 from stallmark.analysis.read.active_set import FlashUse
-from stallmark.analysis.read.run_notes import MaintenanceSummary
+from stallmark.analysis.read.transactions import MaintenanceSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.thresholds import Threshold, verdicts_over_steps
 from stallmark.analysis.validity.invalid import ValidityKind

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.tables import InMemory
 
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.query_store import Dropped, read_dropped
+from stallmark.analysis.read.statements import Dropped, read_dropped
 
 Sample = Mapping[str, int | None]
 """The counts of the plans in the cache, by name."""

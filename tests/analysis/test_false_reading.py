@@ -31,8 +31,8 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import Kind, info
 from stallmark.analysis.read.interval import Interval, ReadKind
 from stallmark.analysis.read.io_latency import HistogramSamples, summarise_io_latency
-from stallmark.analysis.read.query_store import Dropped, QueryStore, State, Statements
 from stallmark.analysis.read.server_summary import IoSummary, ServerWait
+from stallmark.analysis.read.statements import Dropped, QueryStore, State, Statements
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.transactions import Errors, Key
 from stallmark.analysis.step_summary import StepSummary

@@ -62,8 +62,8 @@ from stallmark.analysis.queries import (
 from stallmark.analysis.read.active_set import ActiveSet, FlashUse
 from stallmark.analysis.read.interval import Cycles, CyclesBy, ReadKind
 from stallmark.analysis.read.io import MailIo
-from stallmark.analysis.read.run_notes import MaintenanceSummary, RunKind
-from stallmark.analysis.run import RunSummary
+from stallmark.analysis.read.transactions import MaintenanceSummary
+from stallmark.analysis.run import RunKind, RunSummary
 from stallmark.analysis.server_cautions import ServerKind
 from stallmark.analysis.steady import CycleKind, Judgement, Steadiness, SteadyKind
 from stallmark.analysis.step_summary import StepSummary

@@ -13,8 +13,14 @@ from stallmark.analysis.compare.summary import PairKind, ReasonKind
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.queries import QueryKind, is_io
 from stallmark.analysis.read.interval import ReadKind
-from stallmark.analysis.read.queries import in_order
-from stallmark.analysis.read.query_figures import composite, counted_s, power, rounded, throughput
+from stallmark.analysis.read.queries import (
+    composite_metric,
+    counted_s,
+    in_order,
+    power_metric,
+    rounded,
+    throughput_metric,
+)
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
 from stallmark.report.experiment import experiment_in_json
@@ -174,16 +180,18 @@ TIMES = st.lists(st.floats(0.001, 10_000), min_size=22, max_size=22)
 
 
 def test_power_is_by_the_geometric_mean_of_queries_and_refreshes():
-    assert power(1, [2.0] * 22, [2.0, 2.0]) == pytest.approx(1800)
-    assert power(10, [2.0] * 22) == pytest.approx(18_000)
-    assert power(1, [1.0] * 21 + [8.0], [1.0, 8.0]) == pytest.approx(3600 / 8 ** (2 / 24))
+    assert power_metric(1, [2.0] * 22, [2.0, 2.0]) == pytest.approx(1800)
+    assert power_metric(10, [2.0] * 22) == pytest.approx(18_000)
+    assert power_metric(1, [1.0] * 21 + [8.0], [1.0, 8.0]) == pytest.approx(3600 / 8 ** (2 / 24))
 
 
 def test_a_query_is_never_counted_as_more_than_a_thousand_times_faster_than_the_slowest():
     assert counted_s([500.0] + [0.1] * 21) == [500.0] + [0.5] * 21
     assert counted_s([100.0] + [0.1] * 21) == [100.0] + [0.1] * 21
-    assert power(1, [500.0] + [0.1] * 21) == pytest.approx(3600 / (500 * 0.5**21) ** (1 / 22))
-    assert power(1, [500.0] + [1.0] * 21, [0.1, 0.1]) == pytest.approx(3600 / (500 * 0.01) ** (1 / 24)), "queries alone"
+    assert power_metric(1, [500.0] + [0.1] * 21) == pytest.approx(3600 / (500 * 0.5**21) ** (1 / 22))
+    assert power_metric(1, [500.0] + [1.0] * 21, [0.1, 0.1]) == pytest.approx(3600 / (500 * 0.01) ** (1 / 24)), (
+        "queries alone"
+    )
 
 
 @pytest.mark.parametrize(("seconds", "counts"), [(0.0, 0.1), (0.04, 0.1), (0.14, 0.1), (0.16, 0.2), (23.74, 23.7)])
@@ -193,21 +201,21 @@ def test_times_count_in_tenths_and_never_as_nothing(seconds, counts):
 
 def test_a_power_run_has_22_queries():
     with pytest.raises(ValueError, match="21 queries, not 22"):
-        power(1, [1.0] * 21)
+        power_metric(1, [1.0] * 21)
 
 
 def test_throughput_is_queries_per_hour():
-    assert throughput(1, streams=2, elapsed_s=158.4) == pytest.approx(1000)
-    assert throughput(10, streams=2, elapsed_s=158.4) == pytest.approx(10_000)
-    assert composite(400, 900) == pytest.approx(600)
+    assert throughput_metric(1, streams=2, elapsed_s=158.4) == pytest.approx(1000)
+    assert throughput_metric(10, streams=2, elapsed_s=158.4) == pytest.approx(10_000)
+    assert composite_metric(400, 900) == pytest.approx(600)
 
 
 @given(TIMES, st.floats(1.01, 5))
 def test_whoever_is_slower_everywhere_has_no_more_power(times, times_slower):
-    assert power(1, [one * times_slower for one in times]) <= power(1, times) * (1 + 1e-9)
+    assert power_metric(1, [one * times_slower for one in times]) <= power_metric(1, times) * (1 + 1e-9)
 
 
 @given(TIMES)
 def test_power_lies_between_that_of_the_fastest_and_of_the_slowest(times):
-    found = power(1, times)
+    found = power_metric(1, times)
     assert 3600 / rounded(max(times)) * (1 - 1e-9) <= found <= 3600 / min(counted_s(times)) * (1 + 1e-9)

@@ -7,7 +7,7 @@ from support.manifests import a_manifest
 
 from stallmark.analysis.compare.settings import OF_A_VARIANT
 from stallmark.analysis.finding import EndKind, early_ends
-from stallmark.analysis.read.run_notes import RunKind, run_notes
+from stallmark.analysis.run import RunKind, run_notes
 from stallmark.record.reader import Record
 from stallmark.record.schema import MAINTENANCE
 from stallmark.record.writer import RecordWriter

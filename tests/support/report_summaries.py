@@ -9,10 +9,9 @@ from stallmark.analysis.bottleneck.device_verdict import device_verdict
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import ExperimentKind, Finding, caution, info, invalid
-from stallmark.analysis.read.series import RunSeries
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.read.transactions import TransactionSummary
-from stallmark.analysis.run import RunSummary
+from stallmark.analysis.run import RunSeries, RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.record.devices import DeviceLabel

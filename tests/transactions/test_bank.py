@@ -14,8 +14,7 @@ from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.errors import CallFailed
 from stallmark.loaders.load import build
 from stallmark.transactions import checks
-from stallmark.transactions.bank import WORKLOAD
-from stallmark.transactions.bank.transfer import LARGEST_DELTA, Transfer
+from stallmark.transactions.bank import LARGEST_DELTA, WORKLOAD, Transfer
 from stallmark.transactions.workload import Outcome
 
 

@@ -12,8 +12,7 @@ from stallmark.analysis.compare.summary import PairKind
 from stallmark.analysis.conclusions import data_wrong
 from stallmark.analysis.finding import Finding, Kind, caution, info
 from stallmark.analysis.points import mean_of
-from stallmark.analysis.read.queries import REFRESH, Execution, QueryRunSummary, in_order
-from stallmark.analysis.read.query_figures import SHORTEST_S
+from stallmark.analysis.read.queries import REFRESH, SHORTEST_S, Execution, QueryRunSummary, in_order
 from stallmark.analysis.run import RunSummary
 from stallmark.record.devices import DeviceLabel, storage_label
 from stallmark.stats.thresholds import REPLICATES, SAME

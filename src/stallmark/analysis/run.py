@@ -1,21 +1,23 @@
-"""The summary of one run, from its record."""
+"""The summary of one run, from its record: its steps, its lines for the charts, and findings that no figure shows, such
+as processes that stopped reporting."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from stallmark import capabilities
-from stallmark.analysis.finding import Finding
-from stallmark.analysis.read.active_set import active_over_time
+from stallmark.analysis.finding import Finding, Kind, caution, info
+from stallmark.analysis.read.active_set import ActiveOverTime, active_over_time
 from stallmark.analysis.read.interval import measured_intervals
-from stallmark.analysis.read.io import read_checkpoints, read_io
+from stallmark.analysis.read.io import SERVER, Io, per_second_mean, read_checkpoints, read_io, summed
 from stallmark.analysis.read.load_io import IoByLoad, LoadSessions
 from stallmark.analysis.read.queries import QueryRunSummary, read_queries, summarise_streams
-from stallmark.analysis.read.run_notes import run_notes
 from stallmark.analysis.read.sample_times import ServerClock, clock_findings, forget_calls, gap_findings, server_clock
-from stallmark.analysis.read.series import RunSeries, make_series, server_lines
 from stallmark.analysis.read.server_io import read_server_io
-from stallmark.analysis.read.server_state import read_state_views
+from stallmark.analysis.read.server_state import StateViews, read_state_views
 from stallmark.analysis.read.server_views import our_databases, read_server_views
 from stallmark.analysis.read.throughput import DriverTables, Load, Part
 from stallmark.analysis.read.transactions import background_names, read_deferred_queue, read_errors
@@ -27,6 +29,32 @@ from stallmark.analysis.validity.service_level import Validity
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition
 from stallmark.record.reader import Record, recorded_seconds
+from stallmark.stats.thresholds import CLOCKS_APART_MS, UNREPORTED_S
+
+
+@dataclass(frozen=True)
+class RunSeries:
+    """Per-second lines of one run for the charts, in single precision; NaN if nothing is known. All arrays have equal
+    length. Loads of one run share the lines of their server."""
+
+    second: np.ndarray
+    tps: np.ndarray
+    read_ms: np.ndarray
+    read_stall_ms_per_s: np.ndarray
+    users: np.ndarray
+    primary_tps: np.ndarray | None = None  # rate of the transaction that is the result
+    checkpoint_pages: np.ndarray | None = None  # written by checkpoints, of all databases; None where not counted
+    background_pages: np.ndarray | None = None  # written by the background writer, for indirect checkpoints
+    flash_share: np.ndarray | None = (
+        None  # share of the data device's reads that its flash answered; None without flash
+    )
+    active_bytes: np.ndarray | None = None  # different extents touched since the run began; a bound where not counted
+    active_minute_bytes: np.ndarray | None = None  # bytes active in the last full minute; None if not counted
+
+    def line(self, name: str) -> np.ndarray:
+        """Return a line by its name; NaN throughout where the run has no such line."""
+        line = getattr(self, name)
+        return np.full(len(self.second), np.nan) if line is None else line
 
 
 @dataclass(frozen=True)
@@ -182,3 +210,136 @@ def _collector_cost(record: Record, seconds: int) -> float | None:
 def _growth(record: Record) -> float | None:
     before, after = record.manifest.database.bytes_before, record.manifest.database.bytes_after
     return after / before - 1 if before and after is not None else None
+
+
+class RunKind(Kind):
+    COLLECTOR_OUTAGE = "collector_outage"
+    SAMPLES_MISSED = "samples_missed"
+    SAMPLES_INCOMPLETE = "samples_incomplete"
+    CLOCKS_APART = "clocks_of_load_machines_apart"
+    ARRIVALS_WAITED = "arrivals_waited_at_the_end"
+    QUERIES_LEFT = "queries_of_an_open_loop_left"
+    DEFERRED_WAITED = "deferred_transactions_waited_at_the_end"
+    UNFINISHED = "transactions_did_not_end"
+    EXECUTORS_SILENT = "executors_silent"
+    EXECUTORS_LOST = "executors_lost"
+    MAINTENANCE_FAILED = "maintenance_failed"
+
+
+def run_notes(record: Record) -> list[Finding]:
+    manifest = record.manifest
+    return [*_load(manifest), *_lost_executors(record), *_maintenance(record), *_collectors(manifest)]
+
+
+def _load(manifest: Manifest) -> Iterator[Finding]:
+    apart_ms = max((machine.clock_within_ms for machine in manifest.load_machines), default=0.0)
+    if apart_ms > CLOCKS_APART_MS:
+        yield caution(RunKind.CLOCKS_APART, apart_ms=apart_ms)
+    if count := manifest.left_waiting.arrivals:
+        yield caution(RunKind.ARRIVALS_WAITED, transactions=count)
+    for load in manifest.loads:
+        if load.kind == "streams" and load.arrivals != "closed" and (load.left_waiting.arrivals or load.given_up):
+            yield (caution if load.left_waiting.arrivals else info)(
+                RunKind.QUERIES_LEFT, load=load.name, waiting=load.left_waiting.arrivals, given_up=load.given_up
+            )
+    if count := manifest.unheard.unfinished:
+        yield caution(RunKind.UNFINISHED, transactions=count)
+    if count := manifest.left_waiting.deferred:
+        yield info(RunKind.DEFERRED_WAITED, transactions=count, cleared_by_next=manifest.workload.opening is not None)
+    if count := manifest.unheard.silent:
+        yield caution(RunKind.EXECUTORS_SILENT, executors=count)
+
+
+def _lost_executors(record: Record) -> Iterator[Finding]:
+    """Yield the number of lost executors, with the commits of each transaction that the database counted and no
+    executor reported."""
+    made = record.manifest
+    if not made.unheard.lost:
+        return
+    seen: Counter[str] = Counter()
+    for batch in record.batches("transactions", ["transaction", "committed"]):
+        for name, committed in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            seen[name] += committed
+    counted = {
+        name: numbers.after - numbers.before
+        for name, numbers in made.workload.counted.items()
+        if numbers.after is not None
+    }
+    more = {name: number - seen[name] for name, number in counted.items()}
+    yield caution(
+        RunKind.EXECUTORS_LOST, executors=made.unheard.lost, within_s=UNREPORTED_S, unreported=more if counted else None
+    )
+
+
+def _maintenance(record: Record) -> Iterator[Finding]:
+    """Yield the error by which maintenance ended: a statement that failed is not tried again."""
+    for batch in record.batches("maintenance", ["kind", "error"]):
+        for row in batch.to_pylist():
+            if row["error"]:
+                yield caution(RunKind.MAINTENANCE_FAILED, maintenance=row["kind"], server_said=row["error"])
+
+
+def _collectors(manifest: Manifest) -> Iterator[Finding]:
+    for collector in manifest.collectors.values():
+        for outage in collector.outages:
+            yield caution(
+                RunKind.COLLECTOR_OUTAGE,
+                collector=collector.title,
+                since_s=outage.since_s,
+                until_s=outage.until_s,
+                error=outage.reason,
+            )
+        if collector.missed:
+            yield caution(RunKind.SAMPLES_MISSED, collector=collector.title, samples=collector.missed)
+        if collector.incomplete:
+            yield caution(RunKind.SAMPLES_INCOMPLETE, collector=collector.title, lacks=collector.incomplete)
+
+
+def server_lines(io: Io, active: ActiveOverTime, state: StateViews, seconds: int) -> dict[str, np.ndarray | None]:
+    """Return the lines that all loads of a run have in common, by name, shape (seconds,). Means are of the second's
+    I/Os; NaN for a second without I/Os, or if nothing was measured."""
+    rise = io.data.per_second(seconds, *SERVER.read_ms, *SERVER.reads) if io.data else {}
+
+    def rate(names: tuple[str, ...]) -> np.ndarray:
+        total = summed(rise, names)
+        return np.full(seconds, np.nan) if total is None else total
+
+    read_stall = rate(SERVER.read_ms)
+    device = io.data_device.per_second(seconds, "flash_reads", "reads") if io.data_device else {}
+    lines = {
+        "read_ms": per_second_mean(read_stall, rate(SERVER.reads)),
+        "read_stall_ms_per_s": read_stall,
+        "checkpoint_pages": state.pool_pages("Checkpoint pages/sec", seconds),
+        "background_pages": state.pool_pages("Background writer pages/sec", seconds),
+        "flash_share": per_second_mean(device["flash_reads"], device["reads"]) if "flash_reads" in device else None,
+        "active_bytes": active.run,
+        "active_minute_bytes": active.minute,
+    }
+    return {"second": np.arange(seconds, dtype=np.int32)} | {
+        name: _in_single_precision(line) for name, line in lines.items()
+    }
+
+
+def make_series(
+    load: Load, server: Mapping[str, np.ndarray | None], primary: str | None = None, until: int | None = None
+) -> RunSeries:
+    """Return the lines of a load beside those of its `server`. `until`: the second at which the load ends; after it
+    users stop one by one."""
+    lines = dict(server) | {
+        "tps": _in_single_precision(load.all("committed")),
+        "users": _in_single_precision(load.user_sum("running")),
+        "primary_tps": _in_single_precision(_committed(load, primary)) if primary else None,
+    }
+    cut: dict[str, Any] = {name: None if line is None else line[: load.seconds][:until] for name, line in lines.items()}
+    return RunSeries(**cut)
+
+
+def _in_single_precision(line: np.ndarray | None) -> np.ndarray | None:
+    """Return a line in half of the memory, which days of many loads would fill. Counts of a second stay exact up to
+    16 million."""
+    return None if line is None else line.astype(np.float32)
+
+
+def _committed(load: Load, transaction: str) -> np.ndarray:
+    counts = load.counts.get(transaction)
+    return counts["committed"] if counts else np.zeros(load.seconds)

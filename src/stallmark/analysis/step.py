@@ -30,14 +30,13 @@ from stallmark.analysis.read.io import (
 )
 from stallmark.analysis.read.io_latency import summarise_io_latency
 from stallmark.analysis.read.load_io import IoByLoad
-from stallmark.analysis.read.own_statements import executed_statements
 from stallmark.analysis.read.queries import StreamsSummary
-from stallmark.analysis.read.run_notes import summarise_maintenance
 from stallmark.analysis.read.server_io import summarise_processes
 from stallmark.analysis.read.server_summary import IoSummary, ServerState
 from stallmark.analysis.read.server_views import ServerViews, restart_findings, transaction_reads, volume_summaries
+from stallmark.analysis.read.statements import executed_statements
 from stallmark.analysis.read.throughput import Latencies, Load
-from stallmark.analysis.read.transactions import TOTALS, in_order, mean_ms, transaction_summaries
+from stallmark.analysis.read.transactions import TOTALS, in_order, mean_ms, summarise_maintenance, transaction_summaries
 from stallmark.analysis.read.waits import BlockedPair, SampledWaits, WaitParts
 from stallmark.analysis.steady import Rate, Steadiness, judge, missing_checkpoint
 from stallmark.analysis.step_summary import (

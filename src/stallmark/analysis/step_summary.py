@@ -8,9 +8,7 @@ from stallmark.analysis.probe.against_database import AgainstProbe
 from stallmark.analysis.read.active_set import ActiveSet, FlashUse
 from stallmark.analysis.read.interval import Cycles
 from stallmark.analysis.read.io import MailIo
-from stallmark.analysis.read.own_statements import OwnStatementSummary
 from stallmark.analysis.read.queries import StreamsSummary
-from stallmark.analysis.read.run_notes import MaintenanceSummary
 from stallmark.analysis.read.server_summary import (
     FileSummary,
     IoLatencySummary,
@@ -25,7 +23,8 @@ from stallmark.analysis.read.server_summary import (
     TransactionReads,
 )
 from stallmark.analysis.read.server_views import VolumeSummary
-from stallmark.analysis.read.transactions import ErrorSummary, TransactionSummary
+from stallmark.analysis.read.statements import OwnStatementSummary
+from stallmark.analysis.read.transactions import ErrorSummary, MaintenanceSummary, TransactionSummary
 from stallmark.analysis.read.waits import BlockedPair
 from stallmark.analysis.steady import Steadiness
 from stallmark.analysis.validity.gates import Gate

@@ -105,7 +105,7 @@ def _only_built(choice: "WorkloadChoice", target: "Target") -> "WorkloadChoice":
     """
     from stallmark.engines.postgres.embedded.engine import find
     from stallmark.experiment.target import home
-    from stallmark.schema.several import parts_of
+    from stallmark.schema import parts_of
 
     built = []
     for database in find(home() / "embedded"):
@@ -138,7 +138,7 @@ def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["ConditionRe
     """Check the answer of each query. Raise StallmarkError if the workload has no queries, or DuckDB's data are
     missing.
     """
-    from stallmark.schema.several import parts_of
+    from stallmark.schema import parts_of
     from stallmark.transactions.checks import EXAMPLES, ConditionResult
     from stallmark.transactions.warehouse.oracle import validate
 

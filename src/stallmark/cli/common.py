@@ -211,7 +211,7 @@ def workload_options(*, as_built: bool = False) -> Callable:
         )
         @wraps(command)
         def with_choice(workload, scale, seed, **others):
-            from stallmark.schema.several import parts_of
+            from stallmark.schema import parts_of
 
             if set(parts_of(workload)) <= set(WORKLOADS):
                 is_unscaled = as_built and not scale

@@ -12,10 +12,9 @@ from stallmark.loaders.plan import LoadPlan, loader_for
 from stallmark.scenarios.model import AnyScenario, WorkloadChoice
 from stallmark.schema import size
 from stallmark.schema.ddl import Ddl
+from stallmark.schema.placement import Design, mssql_existing, sized
 from stallmark.schema.placement import mssql as mssql_placement
-from stallmark.schema.placement import mssql_existing
 from stallmark.schema.placement import postgres as postgres_placement
-from stallmark.schema.placement.design import Design, sized
 from stallmark.storage.block_devices import NoBlockDevice, device_behind, mount_of
 from stallmark.storage.direct_io import direct_io
 from stallmark.transactions import find_workload

@@ -21,8 +21,7 @@ from stallmark.scenarios.database import WorkloadChoice
 from stallmark.scenarios.load import StreamsLoad
 from stallmark.scenarios.model import QueryScenario
 from stallmark.scenarios.queries import Phase
-from stallmark.transactions.warehouse.parameters import parameters
-from stallmark.transactions.warehouse.queries import MOST_STREAMS, POWER, order, text
+from stallmark.transactions.warehouse.queries import MOST_STREAMS, POWER, order, parameters, text
 from stallmark.transactions.warehouse.refresh import Refresh
 
 # A load of streams: queries of the warehouse while virtual users execute transactions on the same server. Their

@@ -22,10 +22,10 @@ from stallmark.loaders import ledger
 from stallmark.loaders.plan import loader_for
 from stallmark.scenarios.model import AnyScenario, TimedScenario, WorkloadChoice
 from stallmark.scenarios.variant import OwnReset
+from stallmark.schema import are_apart, parts_of
 from stallmark.schema.deploy import schemas_of
 from stallmark.schema.own import METADATA as OWN_TABLES
 from stallmark.schema.own import in_short, things_of_others
-from stallmark.schema.several import are_apart, parts_of
 from stallmark.transactions import find_workload, known_name
 
 # Things and sessions of others in a server's databases: load beside them would disturb somebody.

@@ -12,7 +12,7 @@ from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.probe.saturation import page_cache_cautions
 from stallmark.analysis.profile.rates import MORE
 from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary, percentile_of
-from stallmark.analysis.read.query_figures import QUERIES
+from stallmark.analysis.read.queries import QUERY_COUNT
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.sizing.demand import TOGETHER, ios_of_minutes
@@ -301,8 +301,8 @@ def _untested_of_stand_in(answer: CandidateAnswer) -> Iterator[Finding]:
     ]:
         yield caution(SizingKind.NOT_COMPARED, candidate=answer.name, quantities=lacking)
     for load, ended in stand_in.queries.items():
-        if stand_in.rates.get(load) and ended < QUERIES:
-            yield caution(SizingKind.FEW_QUERIES, candidate=answer.name, load=load, ended=ended, of=QUERIES)
+        if stand_in.rates.get(load) and ended < QUERY_COUNT:
+            yield caution(SizingKind.FEW_QUERIES, candidate=answer.name, load=load, ended=ended, of=QUERY_COUNT)
     for load, share in stand_in.waited.items():
         if share > WAITED:
             yield caution(SizingKind.QUERIES_WAITED, candidate=answer.name, load=load, share=share)

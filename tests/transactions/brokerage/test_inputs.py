@@ -15,7 +15,7 @@ from stallmark.engines.base import Engine, Session
 from stallmark.schema.draw import Floats, Numbers, unit
 from stallmark.transactions.brokerage import WORKLOAD
 from stallmark.transactions.brokerage.context import ID_SKEW, TIME_SKEW, Context, Skew
-from stallmark.transactions.brokerage.market_watch import WEEK_SKEW
+from stallmark.transactions.brokerage.read_only import WEEK_SKEW
 from stallmark.transactions.workload import Outcome, Transaction
 
 KINDS = [*WORKLOAD.users.deck, *WORKLOAD.background.timers]

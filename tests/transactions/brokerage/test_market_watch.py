@@ -12,10 +12,10 @@ from scipy import stats
 
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed
-from stallmark.schema.brokerage.population import Population, company_key, customer_key
+from stallmark.schema.brokerage import Population, company_key, customer_key
 from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.brokerage.market_watch import MOST_COMPANIES, MarketWatch, OfAccount, OfIndustry, OfList
-from stallmark.transactions.brokerage.market_watch import days as draw_days
+from stallmark.transactions.brokerage.read_only import MOST_COMPANIES, MarketWatch, OfAccount, OfIndustry, OfList
+from stallmark.transactions.brokerage.read_only import days as draw_days
 from stallmark.transactions.workload import Outcome
 
 SINCE = "2004-12-01"

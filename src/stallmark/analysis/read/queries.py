@@ -1,9 +1,13 @@
 """The queries of one run, read from its record; `None` where nothing was measured.
 
 Concurrent streams of queries: their work in each measured interval, from the record.
+
+The metrics of a power and a throughput run, by the formulas of TPC-H 2.17.3 (clause 5.4). They are derived: the data,
+the refresh sets and the rules of a run are not audited, so they are not TPC results and must not be called QphH.
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,7 +15,6 @@ from statistics import geometric_mean
 from typing import Any
 
 from stallmark.analysis.finding import Finding, caution
-from stallmark.analysis.read import query_figures
 from stallmark.analysis.read.interval import Interval, ReadKind
 from stallmark.record.manifest.workload import Queries
 from stallmark.record.reader import Record
@@ -157,10 +160,10 @@ def figures(
         power_lacks = _missing_reason("power", phases, done)
         queries = [execution.seconds for execution in done if execution.query not in REFRESH]
         # The power figure is defined over all queries of the stream.
-        if not power_lacks and len(queries) != query_figures.QUERIES:
+        if not power_lacks and len(queries) != QUERY_COUNT:
             power_lacks = caution(ReadKind.PHASE_CUT, figure="power")
         if not power_lacks:
-            power = query_figures.power(
+            power = power_metric(
                 factor, queries, [execution.seconds for execution in done if execution.query in REFRESH]
             )
     throughput, throughput_lacks = None, None
@@ -168,12 +171,12 @@ def figures(
         done = [execution for execution in executions if execution.phase == "throughput"]
         throughput_lacks = _missing_reason("throughput", phases, done)
         if not throughput_lacks:
-            throughput = query_figures.throughput(factor, asked.streams or 1, phases["throughput"])
+            throughput = throughput_metric(factor, asked.streams or 1, phases["throughput"])
     both = power is not None and throughput is not None
     return QueryFigures(
         power=power,
         throughput=throughput,
-        composite=query_figures.composite(power, throughput) if both else None,  # type: ignore[arg-type]
+        composite=composite_metric(power, throughput) if both else None,  # type: ignore[arg-type]
         power_lacks=power_lacks,
         throughput_lacks=throughput_lacks,
     )
@@ -273,3 +276,39 @@ def _summarise_streams(interval: Interval, streams: int, executions: Sequence[Ex
             for name, seconds in by_name.items()
         ],
     )
+
+
+SHORTEST_S = 0.1
+WIDEST = 1000.0
+QUERY_COUNT = 22
+
+
+def power_metric(factor: float, queries_s: Sequence[float], refreshes_s: Sequence[float] = ()) -> float:
+    """Return queries per hour, by the geometric mean of 22 queries and the refresh functions (none: of the queries
+    alone), times the scale factor. Raise ValueError for other than 22 queries."""
+    if len(queries_s) != QUERY_COUNT:
+        raise ValueError(f"{len(queries_s)} queries, not {QUERY_COUNT}")
+    counted = counted_s(queries_s)
+    return 3600 * factor / geometric_mean([*counted, *map(rounded, refreshes_s)])
+
+
+def throughput_metric(factor: float, streams: int, elapsed_s: float) -> float:
+    """Return queries per hour of all streams together, times the scale factor. `elapsed_s`: from the start of the first
+    stream to the end of the last, that of the refreshes among them."""
+    return streams * QUERY_COUNT * 3600 / rounded(elapsed_s) * factor
+
+
+def composite_metric(power: float, throughput: float) -> float:
+    return math.sqrt(power * throughput)
+
+
+def counted_s(queries_s: Sequence[float]) -> list[float]:
+    """Return run times as a power run counts them: one more than a thousand times faster than the slowest counts as
+    a thousandth."""
+    least = max(map(rounded, queries_s)) / WIDEST
+    return [max(rounded(seconds), least) for seconds in queries_s]
+
+
+def rounded(seconds: float) -> float:
+    """Round to tenths of a second, and never less than one."""
+    return max(SHORTEST_S, round(seconds, 1))

@@ -31,8 +31,6 @@ from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.interval import Interval, ReadKind, Span
 from stallmark.analysis.read.io import SERVER, Io, combine_io, delta_over, summarise_io
 from stallmark.analysis.read.io_latency import Histograms, read_io_latency
-from stallmark.analysis.read.own_statements import read_statement_reads
-from stallmark.analysis.read.query_store import QueryStore, Statements, read_query_store, read_statements
 from stallmark.analysis.read.rises import Codes, PairCodes
 from stallmark.analysis.read.server_io import DATA, by_process
 from stallmark.analysis.read.server_state import StateViews
@@ -43,6 +41,13 @@ from stallmark.analysis.read.server_summary import (
     RowWait,
     ServerWait,
     TransactionReads,
+)
+from stallmark.analysis.read.statements import (
+    QueryStore,
+    Statements,
+    read_query_store,
+    read_statement_reads,
+    read_statements,
 )
 from stallmark.analysis.read.throughput import Load
 from stallmark.record.manifest import Manifest

@@ -3,7 +3,7 @@
 The workload of a run: its transactions, what starts them, and which of them is the result.
 
 Failed calls by transaction, their number, and their bursts. The lateness of the deferred queue: the delay of background
-sessions.
+sessions. Maintenance that was executed next to the transactions.
 """
 
 from collections import Counter
@@ -289,3 +289,33 @@ def read_deferred_queue(record: Record, seconds: int) -> QueueSeries:
             np.add.at(columns[name], second[inside], batch.column(name).to_numpy()[inside])
         np.maximum.at(columns["late_max_us"], second[inside], batch.column("late_max_us").to_numpy()[inside])
     return QueueSeries(columns)
+
+
+@dataclass(frozen=True)
+class MaintenanceSummary:
+    """A backup, check or rebuild that was executed repeatedly. `mean_s` is the mean of the executions that ended in the
+    interval."""
+
+    kind: str
+    done: int
+    mean_s: float | None
+    share: float  # share of the interval in which one was under way
+    failed: bool
+
+
+def summarise_maintenance(record: Record, interval: Interval) -> MaintenanceSummary | None:
+    """Return the concurrent maintenance in an interval, or None if none was requested."""
+    columns = ["kind", "started_s", "seconds", "finished", "error"]
+    rows = [row for batch in record.batches("maintenance", columns) for row in batch.to_pylist()]
+    if not rows:
+        return None
+    ends = [(row["started_s"], row["started_s"] + row["seconds"], row) for row in rows]
+    done = [row["seconds"] for _, end, row in ends if row["finished"] and interval.begin <= end < interval.end]
+    under_way = sum(max(0.0, min(end, interval.end) - max(start, interval.begin)) for start, end, _ in ends)
+    return MaintenanceSummary(
+        kind=rows[0]["kind"],
+        done=len(done),
+        mean_s=sum(done) / len(done) if done else None,
+        share=min(1.0, under_way / interval.seconds),
+        failed=any(row["error"] for row in rows),
+    )

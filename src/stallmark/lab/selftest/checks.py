@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.read.run_notes import RunKind, run_notes
 from stallmark.analysis.read.waits import read_deadlocks
+from stallmark.analysis.run import RunKind, run_notes
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.cli.exit_codes import CONDITION_BROKEN, FAILED, INCOMPLETE
 from stallmark.engines.base import Engine

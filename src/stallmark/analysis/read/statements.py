@@ -1,10 +1,7 @@
-"""The counts of Query Store on each procedure's statements, where it was asked for.
+"""The statements of procedures and of a user's own SQL: the reads, the waits and the plans of each.
 
-Unlike the plan cache it keeps the counts of a plan that was evicted. It counts statements, not calls of procedures.
-
-Counts that a server dropped while they rose, as a plan that left its cache: the last ones are lost.
-
-The statements of procedures: what each read and waited for, and by which plans it was executed.
+The plan cache loses the last counts of a plan that it evicts while they rise. Query Store, if it was asked for, keeps
+them; it counts statements, not calls of procedures.
 """
 
 from collections import defaultdict
@@ -22,6 +19,8 @@ from stallmark.analysis.read.io import delta_over
 from stallmark.analysis.read.rises import Codes
 from stallmark.analysis.read.sample_times import first_of_runs, numbers_of, rows_with_times, sample_times
 from stallmark.analysis.read.server_summary import QueryStoreSummary, StatementSummary
+from stallmark.analysis.read.throughput import Latencies, Load
+from stallmark.record.manifest.workload import Workload
 from stallmark.record.reader import Record
 
 
@@ -302,3 +301,82 @@ def _around(states: Sequence[State], interval: Interval) -> Iterator[State]:
 def _when(state: State, interval: Interval) -> dict[str, float]:
     after_s = min(max(0.0, state.t - interval.begin), interval.seconds)
     return {"after_s": after_s, "measured_s": interval.seconds}
+
+
+_READS = ("executions", "logical_reads", "physical_reads")
+
+
+@dataclass(frozen=True)
+class OwnStatementSummary:
+    """One statement in the measured interval of one step. Percentiles are None if the sample is too small for them."""
+
+    name: str  # transaction, and the statement's number in it
+    transaction: str
+    line: int
+    text: str
+    executions: int
+    per_s: float
+    errors: int
+    rows: float | None  # returned, or changed where none are, per execution
+    latency_mean_ms: float | None
+    latency_ms: dict[str, float | None]  # keys as of a transaction: sent to answered whole
+    logical_reads: float | None = None  # pages asked for, per execution; None if the server does not tell
+    physical_reads: float | None = None  # pages read for it, per execution
+
+
+def read_statement_reads(record: Record, intervals: Sequence[Interval]) -> Mapping[str, Counters]:
+    """Return the server's counts of each statement, by the name that its table has; empty if it has no such view."""
+    return read_counters(record, "statement_reads", _READS, group="statement", entity="plan", within=intervals)
+
+
+def executed_statements(
+    workload: Workload, load: Load, reads: Mapping[str, Counters], interval: Interval
+) -> list[OwnStatementSummary]:
+    """Return the statements that were executed, in the order of the files, with their `reads` where known."""
+    summaries = []
+    for statement in workload.statements:
+        counts = {
+            name: int(interval.select(sums).sum()) for name, sums in load.statements.get(statement.name, {}).items()
+        }
+        if not counts or not (counts["executions"] or counts["errors"]):
+            continue
+        executions = counts["executions"]
+        counters = reads.get(f"{workload.name}: {statement.name}") or reads.get(statement.name)
+        logical, physical = _reads_each(counters, load.statements[statement.name]["executions"], interval)
+        latency = load.statement_latency.get((interval.index, statement.name), Latencies.empty())
+        summaries.append(
+            OwnStatementSummary(
+                name=statement.name,
+                transaction=statement.transaction,
+                line=statement.line,
+                text=statement.text,
+                executions=executions,
+                per_s=executions / interval.seconds,
+                errors=counts["errors"],
+                rows=counts["rows"] / executions if executions else None,
+                latency_mean_ms=counts["latency_us"] / executions / 1000 if executions else None,
+                latency_ms=latency.summary(),
+                logical_reads=logical,
+                physical_reads=physical,
+            )
+        )
+    return summaries
+
+
+def _reads_each(
+    counters: Counters | None, executed: np.ndarray, interval: Interval
+) -> tuple[float | None, float | None]:
+    """Return the pages that an execution asked for and that were read for it. Both are None if the server does not
+    count them, or dropped counts within the interval.
+
+    If the server counts only parts of a statement, its executions are those that the driver counted.
+    """
+    delta = delta_over(counters, interval) if counters else None
+    if delta is None or delta.broken:
+        return None, None
+    executions = delta.get("executions")
+    if executions is None:
+        executions = delta.count_within(executed)
+    if not executions:
+        return None, None
+    return delta["logical_reads"] / executions, delta["physical_reads"] / executions
