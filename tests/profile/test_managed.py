@@ -12,7 +12,8 @@ from stallmark.analysis.profile.rates import ProfileKind
 from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.engines import sql_file
 from stallmark.errors import StallmarkError
-from stallmark.profile.collection import Collection, source_for
+from stallmark.profile.collection import Collection
+from stallmark.profile.command import source_for
 from stallmark.record.formats.perfmon import SYSTEM_DATABASES
 
 

@@ -14,7 +14,8 @@ from stallmark.analysis.profile.rates import Measure, ProfileKind, rates_of
 from stallmark.analysis.profile.summary import cautions, summarise_profile
 from stallmark.engines import sql_file
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.profile.collection import Clock, Collection, source_for
+from stallmark.profile.collection import Clock, Collection
+from stallmark.profile.command import source_for
 from stallmark.record.profile import read_profile
 
 pytestmark = pytest.mark.server

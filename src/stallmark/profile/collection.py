@@ -9,10 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from stallmark.collectors.sampler import Ticks
-from stallmark.engines import open_engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason, in_words
 from stallmark.profile.source import Opened, Reading, Source
 from stallmark.record.files import exclusive_folder
@@ -33,18 +31,6 @@ from stallmark.record.profile_counters import ProfileWriter, close_streams, last
 
 INTERVAL_S = 15.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
-
-
-def source_for(url: str, *, anonymous: bool) -> Source:
-    """Return the source for a server by its URL. No connection is made yet."""
-    engine: Any = open_engine(url)
-    if engine.dialect == "mssql":
-        from stallmark.profile.mssql.source import MssqlSource
-
-        return MssqlSource(engine, anonymous=anonymous)
-    from stallmark.profile.postgres.source import PostgresSource
-
-    return PostgresSource(engine, anonymous=anonymous)
 
 
 def refuse_folder(folder: Path) -> None:

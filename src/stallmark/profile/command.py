@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
@@ -31,6 +31,7 @@ from stallmark.cli.report import reporting, show_profile
 
 if TYPE_CHECKING:
     from stallmark.profile.collection import CollectionProgress
+    from stallmark.profile.source import Source
     from stallmark.record.profile import FileClass
 
 _LINES = 20
@@ -101,7 +102,7 @@ def profile(
         raise click.UsageError("--class, --map, --dates, --start and --interval require --from: name a file with it.")
     if server is None or planned_s is None:
         raise click.UsageError("A profile needs --server and --for, or files with --from.")
-    from stallmark.profile.collection import Collection, source_for
+    from stallmark.profile.collection import Collection
     from stallmark.record.profile import is_profile
 
     source, console = source_for(server, anonymous=anonymous), progress_console(quiet)
@@ -114,6 +115,20 @@ def profile(
         _progress_line(planned_s, console) as show_progress,
     ):
         Collection(source, folder, planned_s, anonymous, show=show_progress).run()
+
+
+def source_for(url: str, *, anonymous: bool) -> "Source":
+    """Return the source for a server by its URL. No connection is made yet."""
+    from stallmark.engines import open_engine
+
+    engine: Any = open_engine(url)
+    if engine.dialect == "mssql":
+        from stallmark.profile.mssql.source import MssqlSource
+
+        return MssqlSource(engine, anonymous=anonymous)
+    from stallmark.profile.postgres.source import PostgresSource
+
+    return PostgresSource(engine, anonymous=anonymous)
 
 
 def _refuse_both(planned_s: float | None) -> None:
