@@ -30,8 +30,7 @@ from stallmark.cli.document import Outputs
 from stallmark.cli.report import reporting, show_profile
 
 if TYPE_CHECKING:
-    from stallmark.profile.collection import CollectionProgress
-    from stallmark.profile.source import Source
+    from stallmark.profile.collection import CollectionProgress, Source
     from stallmark.record.profile import FileClass
 
 _LINES = 20

@@ -13,7 +13,7 @@ from stallmark.engines import sql_file
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.engines.postgres.session import first_line
 from stallmark.errors import NoConnection, StallmarkError
-from stallmark.profile.source import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
+from stallmark.profile.collection import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
 from stallmark.record.profile import IO, LONGEST_TRANSACTION, STATES, ProfiledServer
 
 _MANNERS = (
