@@ -122,10 +122,10 @@ def source_for(url: str, *, anonymous: bool) -> "Source":
 
     engine: Any = open_engine(url)
     if engine.dialect == "mssql":
-        from stallmark.profile.mssql.source import MssqlSource
+        from stallmark.profile.mssql import MssqlSource
 
         return MssqlSource(engine, anonymous=anonymous)
-    from stallmark.profile.postgres.source import PostgresSource
+    from stallmark.profile.postgres import PostgresSource
 
     return PostgresSource(engine, anonymous=anonymous)
 

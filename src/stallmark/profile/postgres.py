@@ -10,7 +10,7 @@ from stallmark.collectors.base import Row
 from stallmark.collectors.postgres.collector import CollectorConnection
 from stallmark.collectors.postgres.waits import wait_class
 from stallmark.engines import sql_file
-from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.engines.postgres.engine import OLDEST_MAJOR, PostgresEngine
 from stallmark.engines.postgres.session import first_line
 from stallmark.errors import NoConnection, StallmarkError
 from stallmark.profile.collection import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
@@ -68,10 +68,10 @@ class PostgresSource(Source):
         engine = PostgresEngine(self._spec)
         major = engine.identity().version[0]
         self._connection = _Connection(engine)
-        self._texts = {name: _statement(name, major) for name in ("moment", "files", "counters", "databases")}
-        [facts] = self._connection.rows(sql_file.read(__package__, "facts"))
+        self._texts = {name: statement(name, major) for name in ("moment", "files", "counters", "databases")}
+        [facts] = self._connection.rows(statement("facts"))
         if facts["sees_sessions"]:
-            self._texts["sessions"] = sql_file.read(__package__, "sessions")
+            self._texts["sessions"] = statement("sessions")
         self._sized = None
         # A refused query is reported at the start, not hours later.
         self.read()
@@ -115,7 +115,7 @@ class PostgresSource(Source):
             return
         self._sized = now
         try:
-            [sizes] = self._connection.rows(sql_file.read(__package__, "sizes"))
+            [sizes] = self._connection.rows(statement("sizes"))
             self._sizes = sizes["data"], sizes["log"]
         except NoConnection:
             raise
@@ -139,7 +139,9 @@ def _sessions(rows: Sequence[Row]) -> list[tuple]:
     return [(name, kind, count) for (name, kind), count in users.items()]
 
 
-def _statement(name: str, major: int) -> str:
-    """Return the newest query of this name that the server's major version supports, else the query for all
-    versions."""
-    return sql_file.newest(__package__, name, major) or sql_file.read(__package__, name)
+def statement(name: str, major: int = OLDEST_MAJOR) -> str:
+    """Return the newest query of this name that the server's major version supports: `name.17` is for 17 and later,
+    one without a version for all."""
+    keys = [name, *(f"{name}.{version}" for version in range(OLDEST_MAJOR, major + 1))]
+    # The file has them in ascending order.
+    return [each.text for each in sql_file.statements(__name__) if each.key in keys][-1]
