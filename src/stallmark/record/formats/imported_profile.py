@@ -11,10 +11,9 @@ import numpy as np
 import stallmark
 from stallmark.format import listed
 from stallmark.record.files import refuse_unwritable
-from stallmark.record.formats import open_csv, perfmon, prometheus, sysstat
+from stallmark.record.formats import detect_format, open_csv, open_recording, perfmon, prometheus, sysstat
 from stallmark.record.formats.amounts import COUNTS, Recording, Wanted, some_names
 from stallmark.record.formats.devices import ALL_DISKS, NUMBERED
-from stallmark.record.formats.recognise import detect_format, open_recording
 from stallmark.record.formats.sample import count_with_noun, refusal
 from stallmark.record.manifest.course import moment_at
 from stallmark.record.profile import (
