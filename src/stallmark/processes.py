@@ -123,7 +123,7 @@ def read_stat(pid: int, proc: Path = PROC) -> Stat | None:
 #
 # Some stay apart. The guard of a data generator (loaders/warehouse/guard.py) imports nothing of ours, and holds its
 # generator up. A hook's family (experiment/storage_work.py) is killed as a group, whose number must not be freed by
-# waiting first. The emulated array's processes (lab/block_device/parts.py) belong to no parent: they are found again by
+# waiting first. The emulated array's processes (lab/block_device_parts.py) belong to no parent: they are found again by
 # their command lines.
 
 try:

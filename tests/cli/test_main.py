@@ -97,7 +97,7 @@ def test_a_deep_look_is_the_selftest(monkeypatch):
         asked.append((given[0], options))
         raise StallmarkError("That is enough.")
 
-    monkeypatch.setattr("stallmark.lab.selftest.selftest.selftest", look)
+    monkeypatch.setattr("stallmark.lab.selftest_checks.selftest", look)
     for command in (["doctor", "--deep"], ["selftest"]):
         assert stallmark(*command, "--seconds", "7", "--cap-memory").exit_code == 3
     assert asked[0] == asked[1] and asked[0][1] == {"seconds": 7, "keep": False, "may_cap_memory": True}

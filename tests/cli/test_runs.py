@@ -15,7 +15,7 @@ from support.tds.odbc import needs_odbc
 from stallmark.cli.main import main
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.postgres.engine import PostgresEngine
-from stallmark.lab.selftest.selftest import _redactor
+from stallmark.lab.selftest_checks import _redactor
 
 
 def listed(*arguments: str):

@@ -25,19 +25,19 @@ from support.tds.script import Script
 from support.tds.tokens import Column
 from support.waiting import eventually
 
+from stallmark import engines
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import ExperimentKind
-from stallmark.engines import several
 from stallmark.engines.abilities import Maintenance, MaintenanceWork
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.experiment.placing import arrangement, locations, place
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
+from stallmark.experiment.runs import ConcurrentMaintenance, Run
 from stallmark.experiment.target import Target
-from stallmark.experiment.user_run import ConcurrentMaintenance, Run
 from stallmark.record.manifest.storage import DirectIo
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import RecordWriter
@@ -269,7 +269,7 @@ def test_settings_that_cannot_be_read_again_are_not_taken_for_the_same(notes, mo
     def fail(_) -> None:
         raise CallFailed(ErrorClass.OTHER, "42501", "permission denied")
 
-    [told] = notes(lambda: monkeypatch.setattr(several, "settings", fail))
+    [told] = notes(lambda: monkeypatch.setattr(engines, "settings", fail))
     assert told.startswith("Whether settings of the server changed during the run is not known (")
 
 

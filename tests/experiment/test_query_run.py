@@ -13,11 +13,11 @@ from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.driver.query_streams import Query
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
+from stallmark.experiment.any_run import RunOrder
 from stallmark.experiment.manifest import Place, PreparedStorage
 from stallmark.experiment.progress import Show
-from stallmark.experiment.query_run import QueryRun
-from stallmark.experiment.run import RunOrder
 from stallmark.experiment.runner import ExperimentEnd, Runner
+from stallmark.experiment.runs import QueryRun
 from stallmark.loaders.plan import loader_for
 from stallmark.record.reader import Record, find_records
 from stallmark.scenarios.model import QueryScenario

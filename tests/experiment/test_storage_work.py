@@ -22,8 +22,8 @@ from stallmark.experiment import storage_work
 from stallmark.experiment.manifest import PreparedStorage
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import ExperimentEnd, Runner
+from stallmark.experiment.runs import Run
 from stallmark.experiment.storage_work import HookFailed, StorageWork
-from stallmark.experiment.user_run import Run
 from stallmark.record.manifest import read_manifest
 from stallmark.record.manifest.course import Ended
 from stallmark.record.manifest.storage import EmulatedArray
@@ -31,7 +31,7 @@ from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario
 from stallmark.stopping import StopSignal
 from stallmark.storage.emulator.arrays import PROBE_FOLDER
-from stallmark.storage.probe.patterns import SHORT_STEPS
+from stallmark.storage.patterns import SHORT_STEPS
 
 SHOW = Show(Console(file=io.StringIO()))
 SMALL: dict[str, Any] = {

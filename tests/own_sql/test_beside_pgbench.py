@@ -10,10 +10,10 @@ from scipy import stats
 from support.clusters import ClusterEngine
 from support.own_sql import executed
 
+from stallmark.own_sql.command import scripts_definition
 from stallmark.own_sql.folder import read_definition
-from stallmark.own_sql.pgbench.expressions import compile_expression
-from stallmark.own_sql.pgbench.functions import random_exponential, random_gaussian, random_zipfian
-from stallmark.own_sql.run_options import scripts_definition
+from stallmark.own_sql.pgbench_expressions import compile_expression
+from stallmark.own_sql.pgbench_functions import random_exponential, random_gaussian, random_zipfian
 from stallmark.transactions import define
 
 pytestmark = pytest.mark.server

@@ -12,7 +12,7 @@ from support.waiting import eventually
 from stallmark.analysis.profile.intervals import intervals_of
 from stallmark.analysis.profile.rates import Measure, ProfileKind, rates_of
 from stallmark.analysis.profile.summary import cautions, summarise_profile
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.profile.collection import Clock, Collection
 from stallmark.profile.command import source_for
 from stallmark.profile.postgres import statement

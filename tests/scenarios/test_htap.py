@@ -13,7 +13,7 @@ from support.steps import changed_step
 from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import ExperimentKind
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
 from stallmark.record.reader import LoadRecord, find_records

@@ -12,7 +12,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from support.designs import ddl
 from support.tsql import parsers
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.schema import brokerage as p
 from stallmark.schema import deploy
 from stallmark.schema.brokerage import HIGH_CENTS, LOW_CENTS, PERIOD_S, Population, moment, price_cents, second_reached

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from support.designs import ddl
 from support.tsql import parsers
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.scenarios.database import DatabaseChoice
 from stallmark.schema import size

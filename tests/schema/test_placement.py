@@ -15,7 +15,7 @@ from support.designs import DESIGN, FILE_COLUMNS, ROWS, SETTINGS_COLUMNS, TABLE_
 from support.tds.answers import Rows
 from support.tsql import parsers
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.schema import deploy

@@ -14,7 +14,7 @@ from support.tds.datatypes import INT, nvarchar
 from support.tds.script import Script
 from support.tds.tokens import Column
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.loaders.brokerage import LOADER as BROKERAGE
 from stallmark.loaders.mail import LOADER as MAIL
 from stallmark.loaders.plan import Batch, LoadPlan

@@ -5,7 +5,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mssql, postgresql
 from support.designs import ddl
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.schema import deploy, warehouse
 from stallmark.schema.ddl import Ddl, ddl_of

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from stallmark.experiment.estimate import estimate
 from stallmark.scenarios.read import read_any_scenario
-from stallmark.sizing.estimate import estimate_sizing
+from stallmark.sizing.scenario import estimate_sizing
 
 
 @given(st.integers(1, 9))

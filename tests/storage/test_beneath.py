@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.lab.block_device.parts import Places
-from stallmark.storage.array_facts import ArrayFacts, base_devices, emulated_array_of, emulated_array_under
+from stallmark.lab.block_device_parts import Places
+from stallmark.storage.block_devices import ArrayFacts, base_devices, emulated_array_of, emulated_array_under
 from stallmark.storage.direct_io import describe
 from stallmark.storage.emulator.models import ArrayModel
 
@@ -26,8 +26,8 @@ def devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             (device / "partition").write_text("1\n")
     for volume, slave in (("dm-0", "loop0p1"), ("dm-1", "dm-0"), ("md0", "dm-1"), ("md0", "sda")):
         (classes / volume / "slaves" / slave).symlink_to(classes / slave)
-    monkeypatch.setattr("stallmark.storage.array_facts.SYS", classes)
-    monkeypatch.setattr("stallmark.storage.array_facts.RUNTIME", tmp_path / "memory")
+    monkeypatch.setattr("stallmark.storage.block_devices.SYS", classes)
+    monkeypatch.setattr("stallmark.storage.block_devices.RUNTIME", tmp_path / "memory")
     return classes
 
 

@@ -14,13 +14,13 @@ from support.emulated_bench import build_dir
 from support.replays import READS_20, a_piece, a_window
 
 from stallmark.record.histogram import VALUES_US
-from stallmark.sizing.replay.play import WARM_UP_S, Due, Player, spans_of
-from stallmark.sizing.replay.search import judge_level
+from stallmark.sizing.replay import judge_level
+from stallmark.sizing.replay_io import WARM_UP_S, Due, Player, spans_of
 from stallmark.stats.ceiling_search import Next, Why
-from stallmark.storage.emulator.build import preloadable
-from stallmark.storage.probe.probe_file import LEAST_BYTES, ProbeFile, make_probe_file
-from stallmark.storage.raw_load.arrivals import Plan
-from stallmark.storage.raw_load.process import RawProcess
+from stallmark.storage.arrivals import Plan
+from stallmark.storage.emulator.arrays import preloadable
+from stallmark.storage.probe_file import LEAST_BYTES, ProbeFile, make_probe_file
+from stallmark.storage.programs import RawProcess
 
 __all__ = ["build_dir"]
 pytestmark = [

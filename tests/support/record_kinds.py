@@ -14,7 +14,7 @@ from stallmark.record.schema import PROBE_TABLES
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.read import read_scenario
 from stallmark.sizing.demand import demand_of
-from stallmark.storage.probe.measurement import append_step
+from stallmark.storage.probe import append_step
 from support.manifests import a_manifest, changed
 from support.probes import of_disks, probe
 from support.recorders import Moment, perfmon_csv

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.building import copy_of
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import CallFailed
 from stallmark.loaders.load import build
 from stallmark.transactions import checks

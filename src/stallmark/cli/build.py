@@ -16,7 +16,7 @@ from stallmark.cli.common import (
     target_options,
     workload_options,
 )
-from stallmark.experiment.progress import Show
+from stallmark.experiment.progress import Show, show_build
 
 
 @click.command(cls=Command)
@@ -39,7 +39,6 @@ def build(choice, scenario, target, workers: int | None, part: str | None, quiet
     WORKLOAD is {workloads}. bank+mail is several workloads in one database, and bank,mail one database for each. Or it
     is a scenario: its database is built with the placement that the scenario sets.
     """
-    from stallmark.experiment.build_progress import show_build
     from stallmark.experiment.placing import arrangement, locations
     from stallmark.loaders import databases, ledger
     from stallmark.loaders.plan import BatchShare

@@ -103,7 +103,7 @@ def _only_built(choice: "WorkloadChoice", target: "Target") -> "WorkloadChoice":
 
     Raise StallmarkError unless there is exactly one.
     """
-    from stallmark.engines.postgres.embedded.engine import find
+    from stallmark.engines.postgres.embedded_engine import find
     from stallmark.experiment.target import home
     from stallmark.schema import parts_of
 

@@ -19,7 +19,7 @@ from stallmark.errors import CallFailed, StallmarkError
 
 if TYPE_CHECKING:
     from stallmark.engines.base import Engine
-    from stallmark.engines.postgres.embedded.engine import FoundDatabase
+    from stallmark.engines.postgres.embedded_engine import FoundDatabase
     from stallmark.loaders.ledger import Entry
 
 _NO_NAME = "The URL of a server names its database: leave NAME out."
@@ -99,13 +99,13 @@ def _places(data_dir: Path | None) -> list[Path]:
 
 
 def _embedded(data_dir: Path | None) -> "list[FoundDatabase]":
-    from stallmark.engines.postgres.embedded.engine import find
+    from stallmark.engines.postgres.embedded_engine import find
 
     return list(find(*_places(data_dir)))
 
 
 def _find_database(name: str, data_dir: Path | None) -> "FoundDatabase":
-    from stallmark.engines.postgres.embedded.engine import find
+    from stallmark.engines.postgres.embedded_engine import find
 
     databases = _embedded(data_dir)
     folder = Path(name)

@@ -61,7 +61,7 @@ def examine(target: "Target") -> list[Examined]:
 def _machine() -> Iterator[Examined]:
     import psutil
 
-    from stallmark.storage.probe.tool import can_probe
+    from stallmark.storage.programs import can_probe
 
     cores, memory = os.cpu_count() or 1, format.size(psutil.virtual_memory().total)
     yield Examined("machine", "ok", f"{cores} cores, {memory} of memory, Python {sys.version.split()[0]}.")

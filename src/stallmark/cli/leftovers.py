@@ -12,7 +12,7 @@ def ours() -> Iterator[Leftover]:
     """Yield the leftovers that are certainly Stallmark's."""
     yield from leftovers_of_dead_processes()
     if os.name == "posix":
-        from stallmark.engines.postgres.embedded.ownership import leftover_servers
+        from stallmark.engines.postgres.embedded_ownership import leftover_servers
 
         yield from leftover_servers()
 
@@ -21,7 +21,7 @@ def everything() -> Iterator[Leftover]:
     """Yield all leftovers, including shared memory of PostgreSQL servers that may not be Stallmark's."""
     yield from ours()
     if os.name == "posix":
-        from stallmark.engines.postgres.embedded.ownership import leftover_segments
+        from stallmark.engines.postgres.embedded_ownership import leftover_segments
 
         yield from leftover_segments()
 

@@ -29,8 +29,7 @@ from stallmark.cli.document import Outputs
 from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE, VERDICT
 from stallmark.cli.report import report_if_possible, show_report
 from stallmark.errors import CallFailed, StallmarkError, as_sentence, in_words
-from stallmark.experiment.by_hand import LoadByHand
-from stallmark.experiment.companions import Follower, LoadMachines, OwnExperiment, QuickScenario
+from stallmark.experiment.companions import Follower, LoadByHand, LoadMachines, OwnExperiment, QuickScenario
 from stallmark.experiment.progress import Phase
 from stallmark.stopping import StopSignal
 

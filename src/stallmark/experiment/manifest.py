@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import stallmark
+from stallmark import engines
 from stallmark.collectors.base import Collector
-from stallmark.engines import several
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.work import Work
@@ -63,7 +63,7 @@ def manifest(
     notes: Sequence[str],
 ) -> Manifest:
     """Describe a run that is about to begin."""
-    identity, settings = engine.identity(), several.settings(engine)
+    identity, settings = engine.identity(), engines.settings(engine)
     return Manifest(
         kind="queries" if work.queries else "transactions",
         experiment=place.experiment,
@@ -88,7 +88,7 @@ def manifest(
             shared=engine.is_shared,
         ),
         memory=memory,
-        database=Database(bytes_before=several.bytes_used(engine), compressibility=loaded.compressibility),
+        database=Database(bytes_before=engines.bytes_used(engine), compressibility=loaded.compressibility),
         cache_start=scenario.start_cache,
         reset=str(scenario.reset),
         service_level=described_slo(scenario.slo) if scenario.slo else None,

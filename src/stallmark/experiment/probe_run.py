@@ -15,9 +15,9 @@ from stallmark.record.manifest.storage import ProbeStep
 from stallmark.record.writer import experiment_folder, folder_of
 from stallmark.scenarios.model import ProbeScenario, ProbeVariant
 from stallmark.storage.emulator.arrays import EmulatedArrays
-from stallmark.storage.probe.measurement import ProbePlace, Progress, now, record_probe, refuse_memory
-from stallmark.storage.probe.probe_file import ProbeFile, make_probe_file
-from stallmark.storage.probe.tool import find_tool
+from stallmark.storage.probe import ProbePlace, Progress, now, record_probe, refuse_memory
+from stallmark.storage.probe_file import ProbeFile, make_probe_file
+from stallmark.storage.programs import find_tool
 
 DEVICE = "probe"
 

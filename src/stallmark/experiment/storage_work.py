@@ -15,7 +15,7 @@ from typing import IO
 
 import psutil
 
-from stallmark.engines import several
+from stallmark import engines
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.manifest import PreparedStorage
@@ -27,13 +27,12 @@ from stallmark.scenarios.model import AnyScenario, Hook, Variant
 from stallmark.scenarios.probe import PreconditionChoice, ProbeChoice
 from stallmark.stats.steady_state import steady_rounds
 from stallmark.stopping import later
-from stallmark.storage.array_facts import emulated_array_of
-from stallmark.storage.block_devices import NoBlockDevice, device_behind
+from stallmark.storage.block_devices import NoBlockDevice, device_behind, emulated_array_of
 from stallmark.storage.emulator.arrays import PROBE_FOLDER
-from stallmark.storage.probe.measurement import in_steps, measure
-from stallmark.storage.probe.patterns import PATTERNS
-from stallmark.storage.probe.probe_file import LEAST_BYTES, make_probe_file, refuse_little_space
-from stallmark.storage.probe.tool import can_probe
+from stallmark.storage.patterns import PATTERNS
+from stallmark.storage.probe import in_steps, measure
+from stallmark.storage.probe_file import LEAST_BYTES, make_probe_file, refuse_little_space
+from stallmark.storage.programs import can_probe
 
 # Hooks: a command, or a question to the operator, that changes the array before a variant.
 #
@@ -275,7 +274,7 @@ class StorageWork:
         hook = precondition = None
         if variant.before:
             # Nothing that the server has taken should be under way while the storage is changed.
-            several.checkpoint(self._engine)
+            engines.checkpoint(self._engine)
             hook = carry_out_hook(variant.name, variant.before, self._show)
         if self._scenario.precondition:
             precondition = self._precondition(variant)
@@ -293,7 +292,7 @@ class StorageWork:
             return None
         with self._show.bar(f"{title}: probing the storage itself", None, Phase.PROBING):
             # Pending writes of the server would be measured as the storage's.
-            several.checkpoint(self._engine)
+            engines.checkpoint(self._engine)
             folder = self._folder("probe", choice.folder)
             # With the log alone on an emulated array the data are on the real one, and so is their probe.
             devices = self._engine.devices.array if "data" in self._engine.devices.models else None
@@ -304,7 +303,7 @@ class StorageWork:
     def _precondition(self, variant: Variant) -> Precondition:
         choice = self._scenario.precondition
         assert choice
-        size = choice.size.resolve(several.bytes_used(self._engine))
+        size = choice.size.resolve(engines.bytes_used(self._engine))
         folder = self._folder("precondition", choice.folder)
         asked = [Asked(PATTERNS["8k-random-write"], OVERWRITERS)]
         rounds: list[float] = []

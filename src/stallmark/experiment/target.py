@@ -12,10 +12,9 @@ import platformdirs
 
 import stallmark
 from stallmark import format
-from stallmark.engines import open_engine
+from stallmark.engines import make_databases, open_engine, with_databases
 from stallmark.engines.base import Engine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
-from stallmark.engines.several import make_databases, with_databases
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.experiment.work import most_sessions
 from stallmark.loaders import ledger
@@ -175,7 +174,7 @@ class Target:
         case, and removed if it was made for a command that is then refused.
         """
         # Not above: `list` and `status` ask only where a database would be, and need no driver for that.
-        from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+        from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
         from stallmark.engines.postgres.engine import SYSTEM_DATABASE
         from stallmark.experiment.placing import is_to_be_made, place
 

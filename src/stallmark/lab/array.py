@@ -16,8 +16,8 @@ from stallmark.errors import StallmarkError
 from stallmark.stats.thresholds import LATE
 
 if TYPE_CHECKING:
-    from stallmark.lab.block_device.lifecycle import ArrayWork, BlockDeviceArray
-    from stallmark.storage.array_facts import ArrayFacts
+    from stallmark.lab.block_device import ArrayWork, BlockDeviceArray
+    from stallmark.storage.block_devices import ArrayFacts
     from stallmark.storage.emulator.models import ArrayModel
 
 _SLOWER = 0.1
@@ -112,7 +112,7 @@ def status(name: str, as_json: bool) -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """List the emulated arrays of this machine, including the remains of crashed ones."""
-    from stallmark.lab.block_device.lifecycle import arrays
+    from stallmark.lab.block_device import arrays
 
     states = [(array.name, *_looked_at(array)) for array in arrays(_home())]
     if as_json:
@@ -134,7 +134,7 @@ def destroy(name: str) -> None:
 
 def examine() -> Iterator[Examined]:
     """Yield the finding whether this machine supports an emulated array as a block device."""
-    from stallmark.lab.block_device.parts import missing_needs
+    from stallmark.lab.block_device_parts import missing_needs
 
     if reason := missing_needs():
         yield Examined("emulated array", "limited", f"not as a block device: {reason}.")
@@ -149,14 +149,14 @@ def _home() -> Path:
 
 
 def _array(name: str) -> "BlockDeviceArray":
-    from stallmark.lab.block_device.lifecycle import BlockDeviceArray
+    from stallmark.lab.block_device import BlockDeviceArray
 
     return BlockDeviceArray(_home(), name)
 
 
 def _looked_at(array: "BlockDeviceArray") -> tuple["ArrayFacts | None", str | None]:
     """Return the facts of an array, and its fault; one that cannot be read does not hide the others."""
-    from stallmark.storage.array_facts import BlockDeviceError
+    from stallmark.storage.block_devices import BlockDeviceError
 
     try:
         return array.facts, array.broken()

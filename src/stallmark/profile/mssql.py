@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import Any
 
-from stallmark.collectors.mssql.collector import FORBIDDEN, NO_SUCH_VIEW
+from stallmark.collectors.mssql import FORBIDDEN, NO_SUCH_VIEW
 from stallmark.collectors.mssql.counters import name_instance
 from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.engines import sql_file

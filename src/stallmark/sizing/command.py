@@ -180,9 +180,9 @@ def _run_sizing(
     from stallmark.loaders.warehouse import command
     from stallmark.report.text import experiment
     from stallmark.sizing.demand import demand_of
-    from stallmark.sizing.estimate import estimate_sizing
     from stallmark.sizing.runner import SizingRunner
-    from stallmark.storage.probe.tool import find_tool
+    from stallmark.sizing.scenario import estimate_sizing
+    from stallmark.storage.programs import find_tool
 
     [variant] = scenario.variants
     find_tool(emulated=scenario.emulates(variant))  # before a database is built for nothing

@@ -27,7 +27,7 @@ from stallmark.record.writer import experiment_folder
 from stallmark.scenarios.model import LoadsScenario
 from stallmark.scenarios.search import objective
 from stallmark.sizing.manifest import Demand, Sizing, StandIn, write_sizing
-from stallmark.sizing.replay.search import replay
+from stallmark.sizing.replay import replay
 from stallmark.sizing.scenario import SizingScenario
 from stallmark.sizing.stand_in import (
     corrected_costs,

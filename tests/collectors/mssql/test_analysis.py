@@ -23,7 +23,7 @@ from stallmark.analysis.read.server_views import transaction_of
 from stallmark.analysis.validity.invalid import CounterSource, ValidityKind
 from stallmark.collectors.mssql.statements import Statements
 from stallmark.collectors.mssql.waits import class_of, is_benign
-from stallmark.lab.selftest.checks import deadlocks as selftest_deadlocks
+from stallmark.lab.selftest_checks import deadlocks as selftest_deadlocks
 from stallmark.record.manifest import read_manifest
 from stallmark.record.reader import Record
 from stallmark.report.sections import server as tables

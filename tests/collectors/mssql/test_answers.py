@@ -30,7 +30,7 @@ from support.scripted_views import (
 from support.tds.answers import Count, Error, Info, Rows, Step
 
 from stallmark.collectors import ON_REQUEST, REGISTRY
-from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql import MssqlCollector
 from stallmark.collectors.mssql.counters import Replicas
 from stallmark.collectors.mssql.moments import BufferPool, PendingIO
 from stallmark.collectors.mssql.statements import Statements

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.replays import READS_20, a_piece, a_window
 
-from stallmark.sizing.replay.play import (
+from stallmark.sizing.replay import judge_level
+from stallmark.sizing.replay_io import (
     LEAST_PIECE_S,
     STREAMS,
     USUAL_BYTES,
@@ -22,7 +23,6 @@ from stallmark.sizing.replay.play import (
     pieces_of,
     spans_of,
 )
-from stallmark.sizing.replay.search import judge_level
 from stallmark.stats.ceiling_search import Next, Why
 
 RATES = st.floats(0, 40)

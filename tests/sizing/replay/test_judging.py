@@ -6,8 +6,8 @@ from support.replays import READS_20, a_piece, a_window, issued
 
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.sizing.manifest import Decides, ReplayLevel
-from stallmark.sizing.replay.play import WARM_UP_S, Due, Issued, spans_of
-from stallmark.sizing.replay.search import decide_by_values, judge_level
+from stallmark.sizing.replay import decide_by_values, judge_level
+from stallmark.sizing.replay_io import WARM_UP_S, Due, Issued, spans_of
 from stallmark.stats.ceiling_search import Next, Why
 
 TRIED = Next(1.25, Why.FIRST)

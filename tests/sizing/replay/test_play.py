@@ -18,15 +18,15 @@ from support.replays import READS_20, a_piece, a_window
 from support.waiting import eventually
 
 from stallmark.errors import StallmarkError
+from stallmark.sizing import replay_io as playing
 from stallmark.sizing.manifest import Replay, StreamName
-from stallmark.sizing.replay import play as playing
-from stallmark.sizing.replay.play import Due, Player
-from stallmark.sizing.replay.search import has_backlog, replay
+from stallmark.sizing.replay import has_backlog, replay
+from stallmark.sizing.replay_io import Due, Player
 from stallmark.stats.ceiling_search import SearchSpec
 from stallmark.storage.emulator.arrays import EmulatedArrays
 from stallmark.storage.emulator.models import ArrayModel
-from stallmark.storage.probe.probe_file import LEAST_BYTES, make_probe_file, remove_leftovers
-from stallmark.storage.probe.tool import can_probe
+from stallmark.storage.probe_file import LEAST_BYTES, make_probe_file, remove_leftovers
+from stallmark.storage.programs import can_probe
 
 __all__ = ["build_dir"]
 pytestmark = [
@@ -135,12 +135,11 @@ def test_nothing_is_left_when_stallmark_is_killed(tmp_path, arrays):
         from pathlib import Path
         from support.replays import *
         from stallmark.stats.ceiling_search import SearchSpec
-        from stallmark.sizing.replay.search import replay
-        from stallmark.sizing.replay import search
-        search.refuse_memory = lambda folder: None
-        replay([a_window(a_piece(600, reads=50))], SearchSpec(1, 1, 0.05, False), READS_20,
-               data=Path({str(tmp_path / "raw")!r}), log=Path({str(tmp_path / "the wal")!r}),
-               data_bytes={LEAST_BYTES}, log_bytes={LEAST_BYTES})
+        from stallmark.sizing import replay
+        replay.refuse_memory = lambda folder: None
+        replay.replay([a_window(a_piece(600, reads=50))], SearchSpec(1, 1, 0.05, False), READS_20,
+                      data=Path({str(tmp_path / "raw")!r}), log=Path({str(tmp_path / "the wal")!r}),
+                      data_bytes={LEAST_BYTES}, log_bytes={LEAST_BYTES})
     """
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code)], env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}

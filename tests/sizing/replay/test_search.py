@@ -8,12 +8,12 @@ from support.replays import READS_20, Disks, a_piece, a_window, mean_of_a_disk
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import DirectIo
 from stallmark.sizing.manifest import Replay
-from stallmark.sizing.replay.play import Player
-from stallmark.sizing.replay.search import replay
+from stallmark.sizing.replay import replay
+from stallmark.sizing.replay_io import Player
 from stallmark.stats.ceiling_search import SearchSpec
 from stallmark.storage.direct_io import refuse_cached
-from stallmark.storage.probe.probe_file import LEAST_BYTES
-from stallmark.storage.probe.tool import Tool
+from stallmark.storage.probe_file import LEAST_BYTES
+from stallmark.storage.programs import Tool
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="There is no replay on Windows.")
 WINDOW = a_window(a_piece(8, 80, 20, 50), a_piece(8, 100, 25, 60), a_piece(8, 120, 30, 70))
@@ -22,9 +22,9 @@ WINDOW = a_window(a_piece(8, 80, 20, 50), a_piece(8, 100, 25, 60), a_piece(8, 12
 @pytest.fixture
 def on(tmp_path, monkeypatch):
     """Return a function that replays a window on simulated disks."""
-    monkeypatch.setattr("stallmark.sizing.replay.search.find_tool", lambda *_, **__: Tool("fio", "fio-3.99", "psync"))
-    monkeypatch.setattr("stallmark.sizing.replay.search.refuse_memory", lambda folder: None)
-    monkeypatch.setattr("stallmark.sizing.replay.search.least_direct_bytes", lambda file: 512)
+    monkeypatch.setattr("stallmark.sizing.replay.find_tool", lambda *_, **__: Tool("fio", "fio-3.99", "psync"))
+    monkeypatch.setattr("stallmark.sizing.replay.refuse_memory", lambda folder: None)
+    monkeypatch.setattr("stallmark.sizing.replay.least_direct_bytes", lambda file: 512)
 
     def on(disks: Disks, window=WINDOW, asked: SearchSpec | None = None, **more) -> Replay:
         monkeypatch.setattr(Player, "play", lambda self, *asked: disks.play(*asked))
@@ -103,15 +103,15 @@ def test_a_folder_must_be_one_that_can_be_written_to(on, tmp_path):
 
 
 def test_the_outcome_of_direct_io_is_recorded_of_data_and_log(on, monkeypatch):
-    monkeypatch.setattr("stallmark.sizing.replay.search.direct_io", lambda folder: DirectIo("unknown", folder.name))
+    monkeypatch.setattr("stallmark.sizing.replay.direct_io", lambda folder: DirectIo("unknown", folder.name))
     found = on(Disks(4, 8))
     assert found.direct_io == {"data": DirectIo("unknown", "data"), "log": DirectIo("unknown", "log")}
-    monkeypatch.setattr("stallmark.sizing.replay.search.direct_io", lambda folder: None)
+    monkeypatch.setattr("stallmark.sizing.replay.direct_io", lambda folder: None)
     assert on(Disks(4, 8)).direct_io == {}
 
 
 def test_a_folder_in_the_page_cache_is_refused(on, monkeypatch):
-    monkeypatch.setattr("stallmark.sizing.replay.search.refuse_memory", refuse_cached)
+    monkeypatch.setattr("stallmark.sizing.replay.refuse_memory", refuse_cached)
     monkeypatch.setattr(
         "stallmark.storage.direct_io.direct_io", lambda folder: DirectIo("through", "ext4, data=journal")
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.injected import Injected, check, condition_keys
 
 from stallmark.engines.base import Engine, Session
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import CallFailed
 from stallmark.loaders.mail import LOADER
 from stallmark.schema.mail import LEAST_BYTES, MEAN_BYTES, MOST_BYTES

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from stallmark.engines.base import Engine
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.schema import warehouse
 from stallmark.transactions import checks

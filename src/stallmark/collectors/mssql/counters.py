@@ -21,7 +21,7 @@ from stallmark.collectors.base import (
     name_of,
 )
 from stallmark.collectors.host import CPU_TIMES
-from stallmark.collectors.mssql.collector import MssqlCollector, ask, statement, with_databases
+from stallmark.collectors.mssql import MssqlCollector, ask, statement, with_databases
 from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine

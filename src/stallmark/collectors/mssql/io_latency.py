@@ -16,7 +16,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from stallmark.collectors.base import COUNT, OF_SEVERAL, SERVER_CLOCK, TEXT, Row, name_of
-from stallmark.collectors.mssql.collector import MssqlCollector, ask
+from stallmark.collectors.mssql import MssqlCollector, ask
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine

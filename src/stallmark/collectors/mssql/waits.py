@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pyarrow as pa
 
 from stallmark.collectors.base import TEXT, WAITS, Polled, Row, polled_columns
-from stallmark.collectors.mssql.collector import MssqlCollector, ask, statement
+from stallmark.collectors.mssql import MssqlCollector, ask, statement
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.odbc import one_row

@@ -20,7 +20,7 @@ from typing import Self
 
 import numpy as np
 
-from stallmark.storage.emulator.build import preloadable
+from stallmark.storage.emulator.arrays import preloadable
 from stallmark.storage.emulator.models import UnsupportedSystem
 
 SLOTS = 1 << 18
