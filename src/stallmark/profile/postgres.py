@@ -144,4 +144,4 @@ def statement(name: str, major: int = OLDEST_MAJOR) -> str:
     one without a version for all."""
     keys = [name, *(f"{name}.{version}" for version in range(OLDEST_MAJOR, major + 1))]
     # The file has them in ascending order.
-    return [each.text for each in sql_file.statements(__name__) if each.key in keys][-1]
+    return [query.text for query in sql_file.statements(__name__) if query.key in keys][-1]
