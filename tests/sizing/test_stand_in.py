@@ -6,7 +6,7 @@ from support.synthetic_loads import MEASURED_S, LoadsStep, alone_and_together, m
 
 from stallmark.analysis.loads.summary import LoadsSummary, summarise_loads
 from stallmark.record.reader import Record
-from stallmark.sizing.stand_in import (
+from stallmark.sizing.runner import (
     costs_of,
     ended_queries,
     fitted_rates,

@@ -350,9 +350,7 @@ def untested_of_profile(candidates: Sequence[CandidateAnswer], profile: ProfileS
         yield info(SizingKind.STAND_IN_WINDOW, windows=len(windows), replayed=replayed)
 
 
-def untested_of_all(
-    candidates: Sequence[CandidateAnswer], growth: float, profile: ProfileSummary | None
-) -> Iterator[Finding]:
+def untested_of_all(candidates: Sequence[CandidateAnswer], growth: float) -> Iterator[Finding]:
     """Yield the limits that all candidates share."""
     demand = candidates[0].sizing.demand
     replayed = any(candidate.replay for candidate in candidates)

@@ -162,7 +162,7 @@ def _summary(
             *(finding for answer in candidates for finding in candidate.untested_of_candidate(answer)),
         ],
         played=list(candidate.untested_of_profile(candidates, profile)),
-        untested=[*candidate.untested_of_all(candidates, need.growth, profile), *(profile.cautions if profile else ())],
+        untested=[*candidate.untested_of_all(candidates, need.growth), *(profile.cautions if profile else ())],
     )
 
 

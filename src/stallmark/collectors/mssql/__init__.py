@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
-from stallmark.collectors.base import Collector, EachDatabase, Row, ServerConnection, name_of
+from stallmark.collectors.base import Row, ServerCollector, ServerConnection, name_of
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
@@ -139,8 +139,8 @@ class CollectorConnection(ServerConnection):
             raise StallmarkError(f"the server refused the query ({failure.message})") from error
 
 
-class MssqlCollector(Collector):
-    """A collector that stores the rows of its query as they come."""
+class MssqlCollector(ServerCollector):
+    connection_type = CollectorConnection
 
     on_azure: ClassVar[bool] = False
     """Azure SQL Database has the views as well, though it has no query of its own."""
@@ -151,9 +151,6 @@ class MssqlCollector(Collector):
     def __init__(self, engine: Engine):
         super().__init__(engine)
         self.engine = cast(MssqlEngine, engine)
-        self.connection: ServerConnection = CollectorConnection(engine)
-        if self.several and self.of_each_database:
-            self.connection = EachDatabase(self.databases, CollectorConnection)
 
     @property
     def major(self) -> int:
@@ -235,15 +232,6 @@ class MssqlCollector(Collector):
         if self.is_azure and not self.on_azure and azure_statement(self.name) is None:
             return "Azure SQL Database does not show this; SQL Server and Azure SQL Managed Instance do."
         return None
-
-    def open(self) -> None:
-        self.connection.open()
-
-    def sample(self, now: float) -> Sequence[Row]:
-        return self.with_database_names(self.connection.rows(self.sql))
-
-    def close(self) -> None:
-        self.connection.close()
 
     def sample_alone(self) -> Sequence[Row]:
         """Take a sample beside the sampler's, whether the connection is open or not."""
