@@ -26,9 +26,9 @@ from stallmark.cli.exit_codes import VERDICT
 from stallmark.errors import StallmarkError, as_reason, as_sentence
 
 if TYPE_CHECKING:
+    from stallmark.analysis.thresholds import Rule
     from stallmark.record.reader import Record
     from stallmark.report.junit import Case
-    from stallmark.rules import Rule
 
 
 @click.command(cls=Command)

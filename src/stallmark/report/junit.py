@@ -10,12 +10,11 @@ from xml.etree import ElementTree
 from stallmark.analysis.compare.summary import ComparisonSummary
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.thresholds import verdicts_over_steps
+from stallmark.analysis.thresholds import Rule, verdicts_over_steps
 from stallmark.format import count
 from stallmark.redact import visible
 from stallmark.report.sections.validity import failures
 from stallmark.report.text.steady import comparison_doubts, comparison_failures, run_failure
-from stallmark.rules import Rule
 
 COMPLETE, CONSISTENT, THRESHOLDS, FAIL_IF = "complete", "consistency", "thresholds", "fail-if"
 
