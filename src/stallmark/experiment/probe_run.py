@@ -8,7 +8,7 @@ from stallmark.errors import StallmarkError
 from stallmark.experiment.manifest import EndNote
 from stallmark.experiment.progress import Show
 from stallmark.format import number, size
-from stallmark.leftovers import SHARED_MEMORY, temporary_name
+from stallmark.processes import SHARED_MEMORY, temporary_name
 from stallmark.record.files import refuse_unwritable
 from stallmark.record.manifest.course import Scenario, Variant
 from stallmark.record.manifest.storage import ProbeStep
