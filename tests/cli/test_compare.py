@@ -14,7 +14,7 @@ from support.command_line import stallmark
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.metrics import METRICS
-from stallmark.report.flat import HEADER
+from stallmark.report.exports import HEADER
 
 
 @pytest.fixture(scope="module")

@@ -15,18 +15,15 @@ from rich.live import Live
 from rich.text import Text
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import (
+from stallmark.cli.options import (
     as_seconds,
-    escape,
     json_option,
-    print_markup,
-    progress_console,
     quiet_option,
     schedule_options,
     server_option,
     timezone_option,
 )
-from stallmark.cli.document import Outputs
+from stallmark.cli.output import Outputs, escape, print_markup, progress_console
 from stallmark.cli.report import reporting, show_profile
 
 if TYPE_CHECKING:

@@ -9,20 +9,11 @@ import click
 
 from stallmark import format
 from stallmark.cli.command import Command
-from stallmark.cli.common import (
-    FiniteRange,
-    err,
-    escape,
-    json_option,
-    markdown_option,
-    page_file,
-    print_markup,
-    timezone_option,
-)
-from stallmark.cli.document import STANDARD_OUTPUT, Outputs
 from stallmark.cli.exit_codes import INCOMPLETE, VERDICT
+from stallmark.cli.options import FiniteRange, json_option, markdown_option, timezone_option
+from stallmark.cli.output import STANDARD_OUTPUT, Outputs, err, escape, page_file, print_markup
 from stallmark.cli.report import report_if_possible
-from stallmark.cli.status import Progress
+from stallmark.cli.runs import Progress
 from stallmark.errors import CallFailed, StallmarkError, as_sentence
 from stallmark.experiment.companions import LoadMachines, OwnExperiment
 from stallmark.experiment.progress import Phase, Show
@@ -97,7 +88,7 @@ def show_sizing(summary: "SizingSummary", outputs: Outputs) -> None:
 
 
 def _level(text: str | None) -> "ServiceLevelObjective | None":
-    from stallmark.analysis.validity.service_level import PERCENTILES, READY_MADE, make_objective
+    from stallmark.analysis.service_level import PERCENTILES, READY_MADE, make_objective
     from stallmark.quantities import parse_seconds
 
     if text is None:

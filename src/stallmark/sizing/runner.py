@@ -13,8 +13,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 import stallmark
-from stallmark.analysis.loads.step import LoadStep
-from stallmark.analysis.loads.summary import LoadsSummary, summarise_loads
+from stallmark.analysis.load_steps import LoadStep
+from stallmark.analysis.loads import LoadsSummary, summarise_loads
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from stallmark.analysis.finding import Finding, caution, info, mixed_versions
-from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
+from stallmark.analysis.profile import ProfileSummary, summarise_profile
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.reader import find_records

@@ -29,7 +29,7 @@ from stallmark.engines.abilities import (
 from stallmark.engines.base import MOST_READ, READ_ONLY, ROWS_AT_ONCE, Engine, Login, ServerIdentity, ServerSettings
 from stallmark.engines.journal import give_back_each
 from stallmark.engines.postgres import address, lock
-from stallmark.engines.postgres.session import REFUSE_WRITES, PostgresSession, classify, first_line
+from stallmark.engines.postgres.session import REFUSE_WRITES, PostgresSession, call_failed, first_line
 from stallmark.engines.postgres.settings import PostgresMemory, PostgresSettings, RestartedCaches
 from stallmark.engines.postgres.statements import (
     Archive,
@@ -188,7 +188,7 @@ class PostgresEngine(Engine):
             with super().cursor() as cursor:
                 yield cursor
         except psycopg.Error as error:
-            raise self.failure(error) from error
+            raise call_failed(error) from error
 
     @contextmanager
     def reading_cursor(self) -> Iterator[psycopg.Cursor]:
@@ -208,9 +208,7 @@ class PostgresEngine(Engine):
             return list(islice(cursor.stream(sql.encode(), size=ROWS_AT_ONCE), MOST_READ + 1))
 
     def failure(self, error: Exception) -> CallFailed:
-        code = getattr(error, "sqlstate", None)
-        kind = classify(code) if code else ErrorClass.CONNECTION_LOST
-        return CallFailed(kind, code or "08006", first_line(error))
+        return call_failed(error)
 
     def session(self, call_timeout_s: float, application: str = "stallmark-user") -> PostgresSession:
         return self.open(PostgresSession, application, _timeout(call_timeout_s))
