@@ -1,5 +1,4 @@
-"""A replay: the search for the highest multiple that storage carries, a level against the service level, and I/Os: as many,
-as large and when the profile had them."""
+"""A replay: the search for the highest multiple that storage carries, a level against the service level, its I/Os."""
 
 import sys
 
