@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from support.replays import READS_20, Disks, a_piece, a_window, issued, mean_of_a_disk
 
 from stallmark.errors import StallmarkError
-from stallmark.record.manifest.storage import ServiceLevelObjective
-from stallmark.record.probe import DirectIo
+from stallmark.record.manifest.storage import DirectIo, ServiceLevelObjective
 from stallmark.sizing.manifest import Replay, ReplayLevel
 from stallmark.sizing.replay import decide_by_values, judge_level, replay
 from stallmark.sizing.replay_io import (
