@@ -4,15 +4,22 @@ Anyone who reaches the port can send. Locust expects only its own messages: any 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
-from locust.rpc import Message
 
 from stallmark.driver.messages import Malformed, checked
 from stallmark.machines.join import STALLMARK
 
 STATES = Literal["ready", "spawning", "running", "cleanup", "stopped", "stopping"]
+
+
+class Incoming(NamedTuple):
+    """A message as Locust has it: its type, its data, and the name of its sender or of its receiver."""
+
+    type: str
+    data: Any
+    node_id: str | None
 
 
 class _Users(msgspec.Struct):
@@ -86,7 +93,7 @@ _FROM_MACHINE, _FROM_MASTER = _decoders(_OF_MACHINES), _decoders(_OF_MASTERS)
 _ENVELOPE = msgspec.msgpack.Decoder(tuple[str, msgspec.Raw, str | None])
 
 
-def from_machine(frames: Sequence[bytes]) -> Message:
+def from_machine(frames: Sequence[bytes]) -> Incoming:
     """Return a message of a load machine, with the identity by which the connection knows it. Raise Malformed."""
     if len(frames) != 2:
         raise Malformed(f"{len(frames)} parts came where a machine and its message were to come")
@@ -96,7 +103,7 @@ def from_machine(frames: Sequence[bytes]) -> Message:
     return message
 
 
-def from_master(frames: Sequence[bytes], me: str) -> Message:
+def from_master(frames: Sequence[bytes], me: str) -> Incoming:
     """Return a message of a master to the machine that it knows as `me`. Raise Malformed."""
     if len(frames) != 1:
         raise Malformed(f"{len(frames)} parts came where one message was to come")
@@ -106,9 +113,9 @@ def from_master(frames: Sequence[bytes], me: str) -> Message:
     return message
 
 
-def _message(frame: bytes, kinds: Mapping[str, msgspec.msgpack.Decoder]) -> Message:
+def _message(frame: bytes, kinds: Mapping[str, msgspec.msgpack.Decoder]) -> Incoming:
     kind, raw, name = checked(_ENVELOPE, frame)
     if kind not in kinds:
         raise Malformed(f"{kind[:40]!r} is not a kind of message here")
     data = checked(kinds[kind], raw)
-    return Message(kind, msgspec.to_builtins(data, builtin_types=(bytes,)), name)
+    return Incoming(kind, msgspec.to_builtins(data, builtin_types=(bytes,)), name)

@@ -126,7 +126,7 @@ class Master(MasterRunner):
     def handle(self, frames: Sequence[bytes], address: str) -> None:
         """Handle a message from an address, or ignore it and report that once."""
         try:
-            message = from_machine(frames)
+            message = Message(*from_machine(frames))
             self.handle_message(message.node_id, message)
         except Malformed:
             machine = self._machines.get(frames[0].decode(errors="replace"))

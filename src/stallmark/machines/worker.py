@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import gevent
 from locust.env import Environment
 from locust.exception import RPCError
+from locust.rpc import Message
 from locust.runners import WorkerRunner
 from zmq import ZMQError
 
@@ -90,7 +91,7 @@ class _Runner(WorkerRunner):
 
     def handle(self, frames: Sequence[bytes]) -> None:
         try:
-            message = from_master(frames, self.client_id)
+            message = Message(*from_master(frames, self.client_id))
             if message.type == STALLMARK:
                 self._hear(decode_of_master(message.data["body"]))
                 return
