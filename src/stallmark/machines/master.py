@@ -51,8 +51,7 @@ from stallmark.driver.messages import (
     encode,
 )
 from stallmark.driver.messages import Message as OurMessage
-from stallmark.machines.incoming import from_machine
-from stallmark.machines.join import STALLMARK, ClockOffset, refusal
+from stallmark.machines.messages import STALLMARK, ClockOffset, from_machine, refusal
 
 READY_WITHIN_S = 50  # below `controller.READY_LIMIT_S`
 # Messages to each machine to compare clocks: the quickest decides, so several are needed.

@@ -55,8 +55,7 @@ from stallmark.driver.messages import (
 )
 from stallmark.driver.messages import Message as OurMessage
 from stallmark.driver.rows import RowMerger, Rows
-from stallmark.machines.incoming import from_master
-from stallmark.machines.join import STALLMARK
+from stallmark.machines.messages import STALLMARK, from_master
 
 RELEASED_WITHIN_S = 5
 # Reports are collected for this long: a master has many machines to listen to.
