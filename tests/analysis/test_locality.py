@@ -10,7 +10,7 @@ from support.synthetic import Truth, make_run
 from support.traces import FILES, MIB, PAGE, READ, SYNC, TRUTH, WRITE, make_pools, make_traced, put_samples, put_trace
 
 from stallmark.analysis.finding import Severity
-from stallmark.analysis.locality.summary import (
+from stallmark.analysis.locality import (
     OF_BROKERAGE,
     Locality,
     LocalityKind,

@@ -15,8 +15,8 @@ from support.synthetic import Truth, make_run
 from support.synthetic_loads import alone_and_together, make_loads_run
 
 from stallmark import format
-from stallmark.analysis.loads.summary import summarise_loads
-from stallmark.analysis.storage_cautions import shallow_history
+from stallmark.analysis.environment_cautions import shallow_history
+from stallmark.analysis.loads import summarise_loads
 from stallmark.cli import build, output, summaries
 from stallmark.cli.main import main
 from stallmark.cli.output import ShowInSentences

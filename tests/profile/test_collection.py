@@ -11,10 +11,10 @@ from support.production import DAY, HOUR, MIDNIGHT, Production, direct
 from support.small_disks import fill, small_disk
 from support.tds.answers import Rows
 
-from stallmark.analysis.profile import intervals, summary
-from stallmark.analysis.profile.intervals import intervals_of, samples_of
-from stallmark.analysis.profile.rates import Measure, ProfileKind
-from stallmark.analysis.profile.summary import summarise_profile
+from stallmark.analysis import profile_intervals
+from stallmark.analysis.profile import summarise_profile
+from stallmark.analysis.profile_intervals import intervals_of, samples_of
+from stallmark.analysis.profile_rates import Measure, ProfileKind
 from stallmark.cli.output import err
 from stallmark.errors import StallmarkError
 from stallmark.profile import command
@@ -163,8 +163,7 @@ def test_a_report_goes_by_one_look_at_the_samples_while_more_come(tmp_path, monk
         looked.append(name)
         return table.slice(0, table.num_rows - 1) if looked.count(name) == 1 else table
 
-    for room in (intervals, summary):
-        monkeypatch.setattr(room, "read_raw", growing, raising=False)
+    monkeypatch.setattr(profile_intervals, "read_raw", growing)
     found = summarise_profile(folder)
     assert looked.count("samples") == 1
     assert ProfileKind.COST in {one.kind for one in found.cautions}

@@ -10,9 +10,9 @@ import pytest
 from support.production import CORES, COUNTERS, DAY, FILES, HOUR, MIDNIGHT, WAITS, Production, between, direct
 from support.tds.odbc import needs_odbc
 
-from stallmark.analysis.profile.intervals import intervals_of
-from stallmark.analysis.profile.rates import Measure, ProfileKind
-from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
+from stallmark.analysis.profile import ProfileSummary, summarise_profile
+from stallmark.analysis.profile_intervals import intervals_of
+from stallmark.analysis.profile_rates import Measure, ProfileKind
 from stallmark.profile.collection import Collection
 from stallmark.record.profile.manifest import read_profile
 

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 from tests.support.recorders import Moment, iostat_text, perfmon_csv
 
-from stallmark.analysis.profile.rates import Measure, ProfileKind
-from stallmark.analysis.profile.summary import summarise_profile
+from stallmark.analysis.profile import summarise_profile
+from stallmark.analysis.profile_rates import Measure, ProfileKind
 from stallmark.cli.main import main
 from stallmark.record.profile.manifest import read_profile
 

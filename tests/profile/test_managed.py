@@ -8,8 +8,8 @@ import pytest
 from support.mssql_server import ENTERPRISE, MANAGED_INSTANCE, answering
 from support.production import COUNTERS, Production
 
-from stallmark.analysis.profile.rates import ProfileKind
-from stallmark.analysis.profile.summary import summarise_profile
+from stallmark.analysis.profile import summarise_profile
+from stallmark.analysis.profile_rates import ProfileKind
 from stallmark.engines import sql_file
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection, source_for

@@ -9,9 +9,9 @@ from psycopg.errors import QueryCanceled
 from support.embedded_servers import copied
 from support.waiting import eventually
 
-from stallmark.analysis.profile.intervals import intervals_of
-from stallmark.analysis.profile.rates import Measure, ProfileKind, rates_of
-from stallmark.analysis.profile.summary import cautions, summarise_profile
+from stallmark.analysis.profile import cautions, summarise_profile
+from stallmark.analysis.profile_intervals import intervals_of
+from stallmark.analysis.profile_rates import Measure, ProfileKind, rates_of
 from stallmark.engines import sql_file
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.profile.collection import Clock, Collection, source_for

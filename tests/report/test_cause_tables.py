@@ -6,10 +6,10 @@ import pytest
 from rich.console import Console
 from support.synthetic import Truth, make_run
 
-from stallmark.analysis.bottleneck.summary import NoteKind
-from stallmark.analysis.cause.explain import explain
+from stallmark.analysis.cause import explain
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.what_if import predict_throughputs
+from stallmark.analysis.prediction import predict_throughputs
+from stallmark.analysis.step_summary import NoteKind
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
 from stallmark.report.briefs import predictions_in_brief

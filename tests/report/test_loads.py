@@ -8,7 +8,7 @@ from support.html_page import Page
 from support.synthetic_loads import LoadsStep, alone_and_together, in_cells, make_loads_run
 from support.terminal import printed
 
-from stallmark.analysis.loads.summary import LoadsSummary, summarise_loads
+from stallmark.analysis.loads import LoadsSummary, summarise_loads
 from stallmark.record.reader import Record, find_records
 from stallmark.report import loads_tables as tables
 from stallmark.report.loads import loads_document, picture_of_loads

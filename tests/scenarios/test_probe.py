@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from support.findings import facts_of
 
 from stallmark.analysis.finding import EndKind
-from stallmark.analysis.probe.experiment import summarise_probes
+from stallmark.analysis.probe import summarise_probes
 from stallmark.cli.main import main
 from stallmark.errors import StallmarkError
 from stallmark.experiment import runner

@@ -13,7 +13,7 @@ from support.production import COUNTERS, DAY, FILES, HOUR, Production, direct, l
 from support.profiles import AT, DATA, GIB, LENGTH, LOG, write_made_profile
 from support.tds.odbc import needs_odbc
 
-from stallmark.analysis.profile.rates import MORE, SEEN_SHARE
+from stallmark.analysis.profile_rates import MORE, SEEN_SHARE
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
 from stallmark.record.imports.build import import_profile

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.sizing.stand_in import corrected_costs, fitted_rates
+from stallmark.sizing.runner import corrected_costs, fitted_rates
 from stallmark.stats.stack_distance import COLD, stack_distances
 
 rate = st.floats(0.1, 1e4)

@@ -4,9 +4,9 @@ import pytest
 from support.sizings import a_demand
 from support.synthetic_loads import MEASURED_S, LoadsStep, alone_and_together, make_loads_run
 
-from stallmark.analysis.loads.summary import LoadsSummary, summarise_loads
+from stallmark.analysis.loads import LoadsSummary, summarise_loads
 from stallmark.record.reader import Record
-from stallmark.sizing.stand_in import (
+from stallmark.sizing.runner import (
     costs_of,
     ended_queries,
     fitted_rates,

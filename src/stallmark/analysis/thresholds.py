@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from stallmark.analysis.ceiling import ANSWERS, CeilingKind
 from stallmark.analysis.compare.summary import PairComparison, Verdict
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.metrics import METRICS
-from stallmark.analysis.points import group
-from stallmark.analysis.pool_curve.findings import CurveKind
+from stallmark.analysis.metrics import METRICS, group
+from stallmark.analysis.pool_curve import CurveKind
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
@@ -83,10 +82,9 @@ def _judge_run(run: RunSummary) -> Iterator[Threshold]:
 def _value(rule: Rule, step: StepSummary) -> float | None:
     """Return the measured value, or None without one."""
     metric = METRICS[rule.metric]
-    if rule.transaction is None:
-        return (metric.limited or metric.value)(step)
-    summary = next((summary for summary in step.transactions if summary.name == rule.transaction), None)
-    return metric.of_type(summary) if summary and metric.of_type else None
+    if rule.transaction is not None:
+        return metric.value_of_type(step, rule.transaction)
+    return (metric.limited or metric.value)(step)
 
 
 # The rules of `--fail-if`, by which a command fails in CI.

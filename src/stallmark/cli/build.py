@@ -45,7 +45,7 @@ def build(choice, scenario, target, workers: int | None, part: str | None, quiet
     WORKLOAD is {workloads}. bank+mail is several workloads in one database, and bank,mail one database for each. Or it
     is a scenario: its database is built with the placement that the scenario sets.
     """
-    from stallmark.experiment.placing import arrangement, locations
+    from stallmark.experiment.target import arrangement, locations
     from stallmark.loaders import databases, ledger
     from stallmark.loaders.plan import BatchShare
     from stallmark.record.manifest.workload import trade_history

@@ -163,7 +163,7 @@ def _run(scenario: "Scenario", target, out_dir: Path, quiet: bool) -> tuple[Path
 
 def show_locality(runs: "Sequence[Path]", page: Path | None, as_json: bool) -> None:
     """Write the page on the records' load if `page` is given, and print its tables, or JSON."""
-    from stallmark.analysis.locality.summary import characterise as summarise
+    from stallmark.analysis.locality import characterise as summarise
     from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records
     from stallmark.report.locality import locality_document, locality_in_json

@@ -101,7 +101,7 @@ def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
 
     The number of runs gives a power of 80 % in the two-sided test at the 5 % level that `compare` uses.
     """
-    from stallmark.analysis.compare.plan import plan_runs
+    from stallmark.analysis.compare.claims import plan_runs
     from stallmark.cli.summaries import make_each, summarise_each_alike
     from stallmark.report.briefs import plan_in_brief
     from stallmark.report.renderers import dumped, in_json, in_terminal
@@ -141,8 +141,7 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
     RUN is a run's folder or an experiment's. If a variant was also run with another read time, the error of predicting
     that run is shown too.
     """
-    from stallmark.analysis.bottleneck.laws import WHAT_IF_MS
-    from stallmark.analysis.what_if import predict_throughputs
+    from stallmark.analysis.prediction import WHAT_IF_MS, predict_throughputs
     from stallmark.cli.summaries import summarise_each_alike
     from stallmark.report.briefs import predictions_in_brief
     from stallmark.report.renderers import dumped, in_json, in_terminal

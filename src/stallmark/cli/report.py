@@ -115,7 +115,7 @@ def show_report(
     `written`.
     """
     from stallmark.analysis.experiment import summarise
-    from stallmark.analysis.loads.summary import has_loads, summarise_loads
+    from stallmark.analysis.loads import has_loads, summarise_loads
     from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records
     from stallmark.report.experiment import experiment_document, experiment_in_json
@@ -151,7 +151,7 @@ def show_report(
 
 
 def _show_probes(records: Sequence["Record"], outputs: Outputs) -> None:
-    from stallmark.analysis.probe.experiment import summarise_probes
+    from stallmark.analysis.probe import summarise_probes
     from stallmark.report.probe import probe_document, probes_in_json
 
     outputs.show(summarise_probes(records), probe_document, probes_in_json)
@@ -159,7 +159,7 @@ def _show_probes(records: Sequence["Record"], outputs: Outputs) -> None:
 
 def show_profile(folder: Path, outputs: Outputs) -> None:
     """Show the report of a profile."""
-    from stallmark.analysis.profile.summary import summarise_profile
+    from stallmark.analysis.profile import summarise_profile
     from stallmark.report.profile import profile_document, profile_in_json
 
     outputs.show(summarise_profile(folder), profile_document, profile_in_json)

@@ -77,9 +77,9 @@ class Sampler:
         wait: Callable[[float], bool] | None = None,
     ):
         self._sink = sink
-        self._clock = clock
+        self.now = clock
         self._stop = threading.Event()
-        self._wait = wait or self._stop.wait
+        self.wait = wait or self._stop.wait
         self._lock = threading.Lock()
         self.failures: list[Outage] = []
         self.missed: Counter[str] = Counter()
@@ -114,12 +114,6 @@ class Sampler:
     def store(self, table: str, rows: Sequence[Row]) -> None:
         with self._lock:
             self._sink(table, rows)
-
-    def now(self) -> float:
-        return self._clock()
-
-    def wait(self, seconds: float) -> bool:
-        return self._wait(seconds)
 
 
 class _Lane:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stallmark import format
-from stallmark.analysis.compare.plan import RunsPlan
+from stallmark.analysis.compare.claims import RunsPlan
 from stallmark.analysis.compare.settings import same_load
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import mixed_versions
-from stallmark.analysis.points import labels, points
+from stallmark.analysis.metrics import labels, points
+from stallmark.analysis.prediction import WhatIf, WhatIfs
 from stallmark.analysis.thresholds import verdicts_over_steps
-from stallmark.analysis.what_if import WhatIf, WhatIfs
 from stallmark.format import plural
 from stallmark.record.manifest import Manifest
 from stallmark.report.columns import primary_of

@@ -6,8 +6,7 @@ from stallmark import format
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.metrics import METRICS
-from stallmark.analysis.points import Point
+from stallmark.analysis.metrics import METRICS, Point
 from stallmark.format import percent
 from stallmark.redact import markdown
 from stallmark.report import comparison_figures as figures

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stallmark import format
-from stallmark.analysis.loads.summary import LoadsSummary
-from stallmark.analysis.points import group
+from stallmark.analysis.loads import LoadsSummary
+from stallmark.analysis.metrics import group
 from stallmark.report import loads_tables as tables
 from stallmark.report.document import (
     WIDTHS,

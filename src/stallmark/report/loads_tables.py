@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from stallmark import format
 from stallmark.analysis.compare.summary import Ratio
-from stallmark.analysis.loads.points import LoadPoint
-from stallmark.analysis.loads.step import LoadLevel
-from stallmark.analysis.loads.summary import LoadsSummary
-from stallmark.analysis.validity.service_level import LevelOutcome
+from stallmark.analysis.load_points import LoadPoint
+from stallmark.analysis.load_steps import LoadLevel
+from stallmark.analysis.loads import LoadsSummary
+from stallmark.analysis.service_level import LevelOutcome
 from stallmark.format import plural
 from stallmark.report.table import Cell, Rows, Table, number, word
 from stallmark.report.text import loads as words

@@ -10,8 +10,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from stallmark import format
-from stallmark.analysis.locality.summary import Locality, PoolReads, Published, Quantity, reads_at
-from stallmark.analysis.locality.traced import Traced
+from stallmark.analysis.locality import Locality, PoolReads, Published, Quantity, reads_at
+from stallmark.analysis.locality_trace import Traced
 from stallmark.report.document import (
     Block,
     Codes,

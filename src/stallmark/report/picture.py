@@ -16,7 +16,7 @@ from markupsafe import Markup
 from stallmark import format
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.experiment import ExperimentSummary, doubtful
-from stallmark.analysis.points import Point, labels, points
+from stallmark.analysis.metrics import Point, labels, points
 from stallmark.errors import StallmarkError
 from stallmark.format import plural, shorten
 from stallmark.redact import visible
@@ -192,7 +192,7 @@ def _row(point: Point, name: str, colour: str, doubts: set[str], apart: bool) ->
     if len(runs) >= REPLICATES:
         # The interval of a mean is that of the differences from zero.
         low, high = map(float, paired(np.zeros(len(runs)), np.array(runs)).interval())
-    budgets = [step.cause.budget for step in point.steps if step.cause and step.cause.budget]
+    budgets = [step.budget for step in point.steps if step.budget]
     # Parts of some runs alone would not add up to the mean over all runs.
     known = len(budgets) == len(point.steps)
     return PictureRow(

@@ -10,8 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from stallmark import format
-from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
-from stallmark.analysis.probe.saturation import Saturation
+from stallmark.analysis.probe import ProbeExperiment, ProbeRun, Saturation
 from stallmark.record.probe import Pattern, ProbeStep
 from stallmark.report.document import (
     Block,

@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from stallmark import format
-from stallmark.analysis.columns import Shown, shown_fields
+from stallmark.format import Shown, shown_fields
 from stallmark.redact import markdown
 from stallmark.report.text.reading import not_shown, percentile_missing
 

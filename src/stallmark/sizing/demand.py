@@ -14,8 +14,9 @@ from typing import Final, Literal
 
 import numpy as np
 
-from stallmark.analysis.profile.intervals import intervals_of
-from stallmark.analysis.profile.rates import (
+from stallmark.analysis.profile import pool_bytes
+from stallmark.analysis.profile_intervals import intervals_of
+from stallmark.analysis.profile_rates import (
     MINUTE_S,
     MORE,
     SEEN_SHARE,
@@ -27,7 +28,6 @@ from stallmark.analysis.profile.rates import (
     rates_of,
     sliding,
 )
-from stallmark.analysis.profile.summary import pool_bytes
 from stallmark.errors import StallmarkError
 from stallmark.format import short
 from stallmark.record.profile.interval_table import FileClass, Intervals, is_known

@@ -87,11 +87,8 @@ def read(asked: Asked, seconds: float, scratch: Path) -> ProbeStep:
         text = (scratch / "fio.json").read_text()
     except OSError:
         text = ""
-    return parse(asked, seconds, text, _log(scratch))
-
-
-def _log(scratch: Path) -> str:
-    return "".join(path.read_text() for path in sorted(scratch.glob(f"{_LOG}_iops*.log")))
+    log = "".join(path.read_text() for path in sorted(scratch.glob(f"{_LOG}_iops*.log")))
+    return parse(asked, seconds, text, log)
 
 
 def parse(asked: Asked, seconds: float, text: str, log: str) -> ProbeStep:

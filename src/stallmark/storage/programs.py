@@ -176,7 +176,7 @@ def command(program: str, how: str, file: Path, plan: RawPlan, blocks: Mapping[i
     others one thread for all random ones. `blocks` are those of the plan, without any below the sector.
     """
     random = plan.order == "random"
-    threads = _threads(plan, how)
+    threads = 1 if random and how != "psync" else plan.outstanding
     parts = 1 if random else threads
     length = part_bytes(plan.size_bytes, parts, max(blocks))
     return [
@@ -200,10 +200,6 @@ def command(program: str, how: str, file: Path, plan: RawPlan, blocks: Mapping[i
         f"--numjobs={threads}",
         *([f"--rate={round(plan.rate_bytes / threads)}"] if plan.rate_bytes else []),
     ]  # fmt: skip
-
-
-def _threads(plan: RawPlan, how: str) -> int:
-    return plan.outstanding if plan.order == "sequential" or how == "psync" else 1
 
 
 def _split(blocks: Mapping[int, float]) -> str:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.whole_profile import WholeTable
 
-from stallmark.analysis.profile import intervals as room
-from stallmark.analysis.profile.intervals import Samples, intervals_of, sample_times
+from stallmark.analysis import profile_intervals as room
+from stallmark.analysis.profile_intervals import Samples, intervals_of, sample_times
 from stallmark.errors import StallmarkError
 from stallmark.record.profile.interval_table import FILE_IO
 from stallmark.record.profile.raw import GONE, RAW_TABLES, SAMPLES

@@ -18,9 +18,9 @@ from support.synthetic import Truth, make_run
 from support.tables import get, put
 
 from stallmark.analysis.finding import invalid
-from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.read.server_views import transaction_of
-from stallmark.analysis.validity.invalid import CounterSource, ValidityKind
+from stallmark.analysis.read.times import ReadKind
+from stallmark.analysis.validity import CounterSource, ValidityKind
 from stallmark.collectors.mssql.statements import Statements
 from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.lab.selftest_checks import deadlocks as selftest_deadlocks

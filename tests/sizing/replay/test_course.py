@@ -130,7 +130,7 @@ def half_a_second_in_five(moment: float) -> float:
 
 def level(reads: Issued):
     streams = {"reads": reads, "writes": NONE, "log": NONE}
-    return judge_level(Next(1.0, Why.FIRST), [streams], SPANS, READS_20, "mean", 1.0)  # type: ignore[arg-type]
+    return judge_level(Next(1.0, Why.FIRST), [streams], SPANS, READS_20, 1.0)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("threads", [2, 20, 256])

@@ -5,7 +5,7 @@ import pytest
 from support.replays import READS_20, a_piece, a_window, issued
 
 from stallmark.record.manifest.storage import ServiceLevelObjective
-from stallmark.sizing.manifest import Decides, ReplayLevel
+from stallmark.sizing.manifest import ReplayLevel
 from stallmark.sizing.replay import decide_by_values, judge_level
 from stallmark.sizing.replay_io import WARM_UP_S, Due, Issued, spans_of
 from stallmark.stats.ceiling_search import Next, Why
@@ -21,11 +21,9 @@ def stream(ms: np.ndarray, late_s: float | np.ndarray = 0.0) -> Issued:
     return issued(Due(at, np.full(len(ms), 8192)), ms, late_s)
 
 
-def level(
-    *reads: Issued, log: Issued = NONE, asked: ServiceLevelObjective = READS_20, decides: Decides = "mean"
-) -> ReplayLevel:
+def level(*reads: Issued, log: Issued = NONE, asked: ServiceLevelObjective = READS_20) -> ReplayLevel:
     played = [{"reads": one, "writes": NONE, "log": log} for one in reads]
-    return judge_level(TRIED, played, SPANS, asked, decides, 1.0)  # type: ignore[arg-type]
+    return judge_level(TRIED, played, SPANS, asked, 1.0)  # type: ignore[arg-type]
 
 
 def around(mean: float, scatter: float = 2.0) -> np.ndarray:
@@ -41,17 +39,16 @@ def test_the_mean_of_reads_decides(mean, verdict):
     assert of_share.percentile == "p95" and of_share.limit == pytest.approx(0.05)
 
 
-def test_or_their_percentile_where_that_is_wished():
-    mostly_fast = np.where(np.arange(2000) % 10, 5.0, 50.0)
-    assert level(stream(mostly_fast)).verdict == "held"
-    by_share = level(stream(mostly_fast), decides="percentile")
-    assert by_share.verdict == "broke" and by_share.limits[1].value == pytest.approx(0.1)
+def test_their_percentile_is_noted():
+    mostly_fast = level(stream(np.where(np.arange(2000) % 10, 5.0, 50.0)))
+    assert mostly_fast.verdict == "held"
+    assert mostly_fast.limits[1].verdict == "broke" and mostly_fast.limits[1].value == pytest.approx(0.1)
 
 
 def test_an_undecided_level_goes_by_its_values():
     close = level(stream(around(20.05)))
-    assert close.verdict == "undecided" and decide_by_values(close, "mean").verdict == "broke"
-    assert decide_by_values(level(stream(around(19.9))), "mean").verdict == "held"
+    assert close.verdict == "undecided" and decide_by_values(close).verdict == "broke"
+    assert decide_by_values(level(stream(around(19.9)))).verdict == "held"
 
 
 def test_two_plays_count_together():
@@ -98,7 +95,7 @@ def of_two_windows(reads: Issued, log: Issued = NONE) -> ReplayLevel:
     """The level of a window of 15 s and one of 5 s."""
     night = a_window(a_piece(5)).changed(begin=900, because="read_bytes_per_s")
     spans = spans_of([a_window(a_piece(15)), night], 1.0)
-    return judge_level(TRIED, [{"reads": reads, "writes": NONE, "log": log}], spans, READS_20, "mean", 1.0)
+    return judge_level(TRIED, [{"reads": reads, "writes": NONE, "log": log}], spans, READS_20, 1.0)
 
 
 def test_a_window_that_breaks_is_not_hidden_by_another():

@@ -9,8 +9,8 @@ from typing import Any
 from stallmark.analysis.compare.sides import Side, experiment, name_of
 from stallmark.analysis.compare.summary import Check, CheckKind, ReasonKind, check
 from stallmark.analysis.finding import Finding, Kind, caution, info, invalid
-from stallmark.analysis.points import group
-from stallmark.analysis.probe.drift import DRIFTED, SAME, UNKNOWN, Drift, drift
+from stallmark.analysis.metrics import group
+from stallmark.analysis.probe_comparison import DRIFTED, SAME, UNKNOWN, Drift, drift
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError

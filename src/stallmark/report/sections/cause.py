@@ -9,12 +9,11 @@ from typing import Any
 import plotly.graph_objects as go
 
 from stallmark import format
-from stallmark.analysis.bottleneck.summary import PARTS, Associated, Association, Demands, StepCause
-from stallmark.analysis.cause.evidence import Cause, Evidence
+from stallmark.analysis.cause_evidence import Cause, Evidence
 from stallmark.analysis.compare.summary import PairComparison
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
-from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.step_summary import PARTS, Associated, Association, Demands, StepCause, StepSummary
 from stallmark.format import coefficient, percent
 from stallmark.report.columns import by_reason, panels, step_labels, step_rows
 from stallmark.report.document import Block, Fold, Grid, Section, Title, Words, table_blocks
@@ -211,7 +210,7 @@ def streams_section(experiment: ExperimentSummary) -> Section:
 def response_times(experiment: ExperimentSummary) -> Table | None:
     """Return the response time by part, or None if it is known for no step."""
     labels = step_labels(experiment)
-    known = [(labels[step.key], step.cause.budget) for step in experiment.steps if step.cause and step.cause.budget]
+    known = [(labels[step.key], step.budget) for step in experiment.steps if step.budget]
     parts = [name for name in PARTS if any(budget.parts_ms[name] > 0 for _, budget in known)]
     marked = [(step + "*" * (not budget.device_known), budget) for step, budget in known]
     return named_rows("step", marked).table_if_any(

@@ -8,8 +8,7 @@ from stallmark import format
 from stallmark.analysis.compare.settings import settings_in_effect
 from stallmark.analysis.compare.sides import variant
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.probe.against_database import AgainstProbe
-from stallmark.analysis.probe.drift import DRIFTED, UNKNOWN, Drift, DriftRow, DriftVerdict
+from stallmark.analysis.probe_comparison import DRIFTED, UNKNOWN, AgainstProbe, Drift, DriftRow, DriftVerdict
 from stallmark.analysis.read.active_set import ActiveSet, FlashUse
 from stallmark.analysis.run import RunSummary
 from stallmark.record.devices import data_device_label

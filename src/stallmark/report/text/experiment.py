@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stallmark import format
-from stallmark.analysis.bottleneck.device_verdict import DeviceKind
+from stallmark.analysis.bottleneck import DeviceKind
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.finding import ExperimentKind, Finding, Kind
 from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, up_to

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.locality.summary import LocalityKind
-from stallmark.analysis.locality.traced import Traced
+from stallmark.analysis.locality import LocalityKind
+from stallmark.analysis.locality_trace import Traced
 from stallmark.format import coefficient, count, listed, number, percent, portion, seconds, share, signed, size
 from stallmark.report.text import Format, clause, says
 

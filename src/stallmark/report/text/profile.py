@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from stallmark.analysis.finding import Kind
-from stallmark.analysis.profile.rates import Measure, ProfileKind
+from stallmark.analysis.profile_rates import Measure, ProfileKind
 from stallmark.errors import as_reason, as_sentence
 from stallmark.format import duration, factor, listed, moment, number, percent, roughly, share, size, up_to, zone
 from stallmark.record.profile.interval_table import FileClass

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from stallmark.analysis.ceiling import CeilingKind
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison
 from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.read.interval import CyclesBy
+from stallmark.analysis.read.times import CyclesBy
 from stallmark.analysis.steady import CycleKind, Rate, Steadiness, SteadyKind
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.thresholds import applies, ceilings, enough_bytes
