@@ -23,7 +23,7 @@ from stallmark.cli.output import ShowInSentences
 from stallmark.experiment.estimate import Estimate
 from stallmark.experiment.progress import Show
 from stallmark.record.manifest.workload import trade_history
-from stallmark.record.profile.manifest import read_profile
+from stallmark.record.profile import read_profile
 from stallmark.record.reader import find_records
 from stallmark.sizing.demand import demand_of
 from stallmark.transactions.brokerage import WORKLOAD

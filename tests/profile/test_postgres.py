@@ -12,10 +12,11 @@ from support.waiting import eventually
 from stallmark.analysis.profile import cautions, summarise_profile
 from stallmark.analysis.profile_intervals import intervals_of
 from stallmark.analysis.profile_rates import Measure, ProfileKind, rates_of
-from stallmark.engines import sql_file
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
-from stallmark.profile.collection import Clock, Collection, source_for
-from stallmark.record.profile.manifest import read_profile
+from stallmark.profile.collection import Clock, Collection
+from stallmark.profile.command import source_for
+from stallmark.profile.postgres import statement
+from stallmark.record.profile import read_profile
 
 pytestmark = pytest.mark.server
 COMMITS, INTERVAL_S = 200, 15.0
@@ -115,7 +116,7 @@ def test_a_restart_is_said_and_no_figure_is_taken_across_it(engine, tmp_path):
 def test_times_that_are_not_taken_are_an_epoch_of_their_own(engine, setting):
     """The counts go on, and would meet times that stood still."""
     major = engine.identity().version[0]
-    text = sql_file.read("stallmark.profile.postgres", f"files.{18 if major >= 18 else 16}")
+    text = statement("files", major)
     kinds = {"log"} if setting == "track_wal_io_timing" else {"data", "tempdb"}
     with engine.connect("work") as connection:
         epochs = {}

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from support.clusters import Cluster
 
-from stallmark.engines import sql_file
+from stallmark.profile.postgres import statement
 
 pytestmark = pytest.mark.server
 COMMITS, QUERIES, WORKERS = 300, 20, 2
@@ -24,8 +24,7 @@ def session(cluster: Cluster) -> Iterator[psycopg.Connection]:
 def counts(session: psycopg.Connection, major: int, name: str) -> dict[str, tuple]:
     """Return the rows of a query of the profile, by their first column."""
     session.execute("SELECT pg_stat_force_next_flush()")
-    text = sql_file.newest("stallmark.profile.postgres", name, major)
-    return {row[0]: row for row in session.execute(text or sql_file.read("stallmark.profile.postgres", name))}
+    return {row[0]: row for row in session.execute(statement(name, major))}
 
 
 def test_bytes_of_the_log_are_those_written(cluster: Cluster, session: psycopg.Connection):

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from stallmark.errors import StallmarkError
-from stallmark.record.formats.recognise import detect_format
+from stallmark.record.formats import detect_format
 
 LINUX = "Linux 5.14.0 (db01) \t03/02/2026 \t_x86_64_\t(8 CPU)\n\n"
 SADF = r"`sadf -j FILE -- -b -d -u -p`"

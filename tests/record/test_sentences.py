@@ -5,7 +5,7 @@ import string
 from pathlib import Path
 
 import stallmark
-from stallmark.record.formats.sentences import load_yaml
+from stallmark.record.formats.sample import load_yaml
 
 ROOMS = [Path(stallmark.__file__).parent / "record" / room for room in ("formats", "imports")]
 

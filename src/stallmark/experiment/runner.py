@@ -39,7 +39,7 @@ from stallmark.loaders.databases import build, databases, missing, read_entry
 from stallmark.loaders.ledger import Entry
 from stallmark.record.files import exclusive_folder, refuse_unwritable
 from stallmark.record.manifest.course import Scenario, Variant
-from stallmark.record.probe import ProbeStep
+from stallmark.record.manifest.storage import ProbeStep
 from stallmark.record.reader import Record
 from stallmark.record.writer import experiment_folder, folder_of
 from stallmark.scenarios.model import AnyScenario, ProbeScenario, ProbeVariant, QueryScenario, TimedScenario

@@ -7,8 +7,19 @@ import pyarrow as pa
 import pytest
 
 from stallmark.errors import StallmarkError
-from stallmark.record.profile.interval_table import FILE_IO, SERVER, FileClass, read_imported, write_imported
-from stallmark.record.profile.manifest import FILE, ProfiledServer, ProfileManifest, Session, is_profile, read_profile
+from stallmark.record.profile import (
+    FILE,
+    FILE_IO,
+    SERVER,
+    FileClass,
+    ProfiledServer,
+    ProfileManifest,
+    Session,
+    is_profile,
+    read_imported,
+    read_profile,
+    write_imported,
+)
 
 AT = datetime(2026, 3, 2, 9, tzinfo=UTC)
 MADE = ProfileManifest(

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from stallmark.errors import StallmarkError
-from stallmark.record.profile.manifest import ProfileManifest, write_profile
-from stallmark.record.profile.raw import RAW_TABLES, SESSIONS_SEEN, raw_batches, read_raw
+from stallmark.record.profile import ProfileManifest, write_profile
+from stallmark.record.profile_counters import RAW_TABLES, SESSIONS_SEEN, raw_batches, read_raw
 
 MET = [{"sample": number, "wait_type": "IO", "wait_class": "io", "users": 1} for number in range(4)]
 FILE = {"sample": 1, "entity": "5/1", "file_class": "data", "epoch": "1"}
