@@ -226,8 +226,8 @@ def settled(shown: Any) -> Any:
 def live(folder: Path) -> dict[str, Any]:
     """Return what the live page is sent of an experiment, once all its runs were read."""
     from stallmark.live.metrics import exposition
-    from stallmark.live.state import lines as drawn
-    from stallmark.live.state import state
+    from stallmark.live.server import lines as drawn
+    from stallmark.live.server import state
     from stallmark.live.view import View
 
     view = View(folder)

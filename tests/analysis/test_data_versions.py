@@ -14,7 +14,7 @@ from stallmark.analysis.compare.settings import DifferenceKind
 from stallmark.analysis.compare.summary import CheckKind, Verdict
 from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.finding import DataKind, mixed_versions
-from stallmark.analysis.loads.summary import summarise_loads
+from stallmark.analysis.loads import summarise_loads
 from stallmark.record.manifest import read_manifest
 from stallmark.record.manifest.workload import Load
 from stallmark.record.reader import find_records

@@ -6,7 +6,7 @@ import pytest
 from support.manifests import a_manifest, on
 from support.synthetic import EMULATED
 
-from stallmark.analysis.storage_cautions import HistoryKind, shallow_histories
+from stallmark.analysis.environment_cautions import HistoryKind, shallow_histories
 from stallmark.loaders.load import expected_bytes
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import TRADES_PER_ACCOUNT, trade_history

@@ -11,7 +11,7 @@ import pytest
 from support.command_line import stallmark
 from support.locks import in_the_way
 
-from stallmark.cli.check import answers
+from stallmark.cli.build import answers
 from stallmark.cli.main import main
 from stallmark.engines import open_engine
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine, note_content

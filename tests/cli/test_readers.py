@@ -16,17 +16,15 @@ from support.synthetic import Truth, make_run
 from support.synthetic_loads import alone_and_together, make_loads_run
 
 from stallmark import format
-from stallmark.analysis.loads.summary import summarise_loads
-from stallmark.analysis.storage_cautions import shallow_history
-from stallmark.cli import check as show_findings
-from stallmark.cli import common as command
-from stallmark.cli import summaries
+from stallmark.analysis.environment_cautions import shallow_history
+from stallmark.analysis.loads import summarise_loads
+from stallmark.cli import build, output, summaries
 from stallmark.cli.main import main
-from stallmark.cli.show import ShowInSentences
+from stallmark.cli.output import ShowInSentences
 from stallmark.experiment.estimate import Estimate
 from stallmark.experiment.progress import Show
 from stallmark.record.manifest.workload import trade_history
-from stallmark.record.profile.manifest import read_profile
+from stallmark.record.profile import read_profile
 from stallmark.record.reader import find_records
 from stallmark.sizing.demand import demand_of
 from stallmark.transactions.brokerage import WORKLOAD
@@ -178,9 +176,9 @@ def printed(monkeypatch: pytest.MonkeyPatch):
 
     def show(*findings: ConditionResult) -> list[str]:
         console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
-        for module in (show_findings, command):
+        for module in (build, output):
             monkeypatch.setattr(module, "out", console)
-        show_findings.show_findings(findings)
+        build.show_findings(findings)
         return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
     return show

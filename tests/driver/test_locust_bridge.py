@@ -28,7 +28,7 @@ def test_the_conductor_holds_in_a_process_patched_by_locust():
         ("driver.locust_loads", {"gevent"}),
         ("driver.locust", {"pyarrow", "sqlalchemy", "psycopg", "pydantic"}),
         ("storage.arrivals", {"pyarrow", "sqlalchemy"}),
-        ("cli.document", {"sqlalchemy", "faker", "psycopg"}),  # every report
+        ("cli.output", {"sqlalchemy", "faker", "psycopg"}),  # every report
         ("live.server", {"psycopg", "pyodbc"}),
         ("experiment.runner", {"scipy.special", "duckdb", "plotly"}),
     ],

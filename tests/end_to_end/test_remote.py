@@ -14,7 +14,7 @@ from support.remote import PASSWORD, Remote, free_port
 from support.tool import Tool
 
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.validity.invalid import ValidityKind
+from stallmark.analysis.validity import ValidityKind
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import CallFailed, ErrorClass, ServerLost, StallmarkError
 from stallmark.experiment import any_run

@@ -21,7 +21,7 @@ from support.embedded_servers import POOL, Make, alive, family, postmaster, rows
 from support.remote import free_port
 from support.waiting import eventually
 
-from stallmark.cli.leftovers import sweep
+from stallmark.cli.doctor import sweep
 from stallmark.engines.postgres import MINIMUM_POOL_BYTES
 from stallmark.engines.postgres import embedded_server as embedded
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
@@ -29,7 +29,7 @@ from stallmark.engines.postgres.embedded_ownership import leftover_servers
 from stallmark.engines.postgres.embedded_server import EmbeddedServer, failure_message
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.leftovers import temporary_name
+from stallmark.processes import temporary_name
 from stallmark.storage.emulator.models import ArrayModel
 
 MB = 1024**2

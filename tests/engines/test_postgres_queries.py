@@ -7,7 +7,7 @@ from copy import deepcopy
 import pytest
 
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
-from stallmark.engines.postgres.queries import PostgresQueries, plan_hash
+from stallmark.engines.postgres.statements import PostgresQueries, plan_hash
 from stallmark.errors import CallFailed, ErrorClass
 
 ROWS = 60_000

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.analysis.validity.service_level import READY_MADE
+from stallmark.analysis.service_level import READY_MADE
 from stallmark.collectors import ON_REQUEST
 from stallmark.driver.load import WarmUpLimits
 from stallmark.driver.pacing import Arrivals

@@ -87,7 +87,7 @@ def test_a_replay_counts_what_waits_for_stuck_threads(file, stalling):
     reads = played["reads"]
     assert (reads.ms > 20).mean() < SHARE / 2 < SHARE * 0.8 < (reads.since_due_ms > 20).mean() < SHARE * 2
     spans = spans_of([a_window(a_piece(SECONDS, reads=PER_S))], 1.0)
-    level = judge_level(Next(1.0, Why.FIRST), [played], spans, READS_20, "mean", 1.0)
+    level = judge_level(Next(1.0, Why.FIRST), [played], spans, READS_20, 1.0)
     assert level.verdict == "broke" and not level.backlog
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.cli.common import page_option
+from stallmark.cli.options import page_option
 from stallmark.errors import StallmarkError
 from stallmark.experiment.companions import LoadByHand
 

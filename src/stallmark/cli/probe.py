@@ -9,17 +9,8 @@ import click
 from click.core import ParameterSource
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import (
-    FiniteRange,
-    as_bytes,
-    json_option,
-    out_option,
-    parsing,
-    progress_console,
-    quiet_option,
-    timezone_option,
-)
-from stallmark.cli.document import Outputs
+from stallmark.cli.options import FiniteRange, as_bytes, json_option, out_option, parsing, quiet_option, timezone_option
+from stallmark.cli.output import Outputs, progress_console
 from stallmark.cli.report import reporting, show_report
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
@@ -71,7 +62,7 @@ def probe(
     from stallmark.experiment.runner import shown_file, step_callback
     from stallmark.record.files import refuse_unwritable
     from stallmark.record.manifest.course import Scenario, Variant
-    from stallmark.record.probe import Asked
+    from stallmark.record.manifest.storage import Asked
     from stallmark.record.writer import experiment_folder
     from stallmark.storage.patterns import find_patterns, steps_of
     from stallmark.storage.probe import ProbePlace, now, record_probe, refuse_memory

@@ -28,7 +28,7 @@ from stallmark.loaders import ledger
 from stallmark.loaders.databases import databases
 from stallmark.loaders.ledger import Entry
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.course import Condition, Memory, Outage, Took
+from stallmark.record.manifest.course import ChosenSize, Condition, Memory, Outage, Took
 from stallmark.record.manifest.workload import Counted, Opening, Workload
 from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
@@ -74,6 +74,8 @@ class RunOrder:
     """Called when the record exists."""
     show: Show
     began: float = field(default_factory=time.monotonic)
+    chosen: ChosenSize | None = None
+    """The size of the buffer pool, if it was chosen for this run."""
 
 
 class AnyRun(ABC):
@@ -188,7 +190,7 @@ class AnyRun(ABC):
             configured_bytes=wanted,
             reached_bytes=engine.buffer_pool_bytes(),
             original_bytes=self._order.original_pool_bytes,
-            chosen=self._order.place.chosen,
+            chosen=self._order.chosen,
         )
 
     def _reset(self) -> None:

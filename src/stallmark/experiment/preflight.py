@@ -6,8 +6,8 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+from stallmark.analysis.environment_cautions import Varied, shallow_history
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.storage_cautions import Varied, shallow_history
 from stallmark.collectors import ON_REQUEST, collectors_for
 from stallmark.engines import copied
 from stallmark.engines.abilities import Ability, Missing, required

@@ -16,7 +16,6 @@ from stallmark.experiment.any_run import AnyRun, RunOrder
 from stallmark.experiment.companions import LoadByHand, LoadMachines
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.manifest import EndNote, Place, PreparedStorage
-from stallmark.experiment.placing import arrangement, locations
 from stallmark.experiment.preflight import (
     advice,
     advice_on_pools,
@@ -33,14 +32,14 @@ from stallmark.experiment.remaining_runs import EarlierExperiment, RemainingRuns
 from stallmark.experiment.runs import QueryRun, Run
 from stallmark.experiment.status import pace
 from stallmark.experiment.storage_work import StorageWork, carry_out_hook
-from stallmark.experiment.target import advice_on_unseen
-from stallmark.leftovers import SHARED_MEMORY, temporary_name
+from stallmark.experiment.target import advice_on_unseen, arrangement, locations
 from stallmark.loaders import ledger
 from stallmark.loaders.databases import build, databases, missing, read_entry
 from stallmark.loaders.ledger import Entry
+from stallmark.processes import SHARED_MEMORY, temporary_name
 from stallmark.record.files import exclusive_folder, refuse_unwritable
 from stallmark.record.manifest.course import Scenario, Variant
-from stallmark.record.probe import ProbeStep
+from stallmark.record.manifest.storage import ProbeStep
 from stallmark.record.reader import Record
 from stallmark.record.writer import experiment_folder, folder_of
 from stallmark.scenarios.model import AnyScenario, ProbeScenario, ProbeVariant, QueryScenario, TimedScenario
@@ -192,8 +191,7 @@ class Runner:
                     planned.variant,
                     folder=last,
                     place=Place(
-                        self._experiment, number, planned.repeat, planned.block, planned.again, resumed_after_s,
-                        turn.chosen,
+                        self._experiment, number, planned.repeat, planned.block, planned.again, resumed_after_s
                     ),
                     title=f"[{number}/{turn.of}] {planned.variant.name}{' again' * planned.again}",
                     loaded=loaded,
@@ -202,10 +200,11 @@ class Runner:
                     notes=advices,
                     storage=storage,
                     prepared=prepared,
+                    chosen=turn.chosen,
                     opened=note.opened,
                     show=self._show,
                     began=began,
-                )  # fmt: skip
+                )
                 run = self._make(order)
                 resumed_after_s = None
                 with naming_loss(check):

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import stallmark
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary, summarise
+from stallmark.analysis.gates import GateKind
 from stallmark.analysis.read.waits import read_deadlocks
 from stallmark.analysis.run import RunKind, run_notes
-from stallmark.analysis.validity.kinds import GateKind
 from stallmark.cli.exit_codes import CONDITION_BROKEN, FAILED, INCOMPLETE
 from stallmark.engines.abilities import Availability
 from stallmark.engines.base import Engine

@@ -7,7 +7,8 @@ import click
 
 from stallmark import format
 from stallmark.cli.command import Group
-from stallmark.cli.common import as_bytes, err, escape, json_option, out, print_markup
+from stallmark.cli.options import as_bytes, json_option
+from stallmark.cli.output import err, escape, out, print_markup
 from stallmark.experiment.progress import Show
 
 

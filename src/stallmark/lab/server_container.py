@@ -112,7 +112,7 @@ def down(name: str, *, remove_data: bool) -> list[str]:
 
 def _down(client: Any, credentials: CredentialFiles, remove_data: bool) -> list[str]:
     name = credentials.name
-    container = _find(client, name)
+    container = _find(client.containers, name)
     if container is None and not credentials.exist:
         raise StallmarkError(f"Unknown server {name!r}: `stallmark server list` shows all servers.")
     sentences, folders = [], credentials.folders()
@@ -124,7 +124,7 @@ def _down(client: Any, credentials: CredentialFiles, remove_data: bool) -> list[
         sentences.append(f"{name} is stopped, its container removed.")
     if not remove_data:
         return [*sentences, "Its data is kept: `stallmark server up` goes on with it, --remove-data removes it."]
-    if (volume := _volume(client, f"{name}-data")) and _is_ours(volume, name):
+    if (volume := _find(client.volumes, f"{name}-data")) and _is_ours(volume, name):
         volume.remove()
     for kind, folder in folders.items():
         _remove_files(Path(folder), MADE[kind])
@@ -181,20 +181,12 @@ def _prepare_folder(folder: Path, credentials: CredentialFiles) -> None:
     os.chown(folder, USER_ID, -1)
 
 
-def _find(client: Any, name: str) -> Any:
-    """Return a container, or None if it does not exist."""
+def _find(collection: Any, name: str) -> Any:
+    """Return a container or a volume, or None if it does not exist."""
     import docker
 
     with suppress(docker.errors.NotFound):
-        return client.containers.get(name)
-
-
-def _volume(client: Any, name: str) -> Any:
-    """Return a volume, or None if it does not exist."""
-    import docker
-
-    with suppress(docker.errors.NotFound):
-        return client.volumes.get(name)
+        return collection.get(name)
 
 
 def _is_ours(volume: Any, name: str) -> bool:
@@ -202,7 +194,7 @@ def _is_ours(volume: Any, name: str) -> bool:
 
 
 def _refuse_name_in_use(client: Any, name: str) -> None:
-    if (container := _find(client, name)) is None:
+    if (container := _find(client.containers, name)) is None:
         return
     _refuse_foreign(container, name)
     raise StallmarkError(
@@ -233,7 +225,7 @@ def _make_volume(client: Any, order: ServerOrder, *, is_known: bool) -> bool:
     """Make the volume of a server without a folder, and return True if it is new. Raise StallmarkError if the volume is
     not ours, or contains a server whose password is not `is_known`.
     """
-    if (volume := _volume(client, order.volume)) is None:
+    if (volume := _find(client.volumes, order.volume)) is None:
         client.volumes.create(order.volume, labels={LABEL: order.name})
         return True
     if not _is_ours(volume, order.name):

@@ -12,7 +12,8 @@ from click.core import ParameterSource
 from rich.table import Table
 
 from stallmark.cli.command import Command, environment_prefix
-from stallmark.cli.common import escape, json_option, out, print_markup, target_options
+from stallmark.cli.options import json_option, target_options
+from stallmark.cli.output import escape, out, print_markup
 from stallmark.errors import StallmarkError
 from stallmark.experiment.companions import QuickScenario
 from stallmark.redact import holds_secret, names_secret

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from stallmark import format
 from stallmark.analysis.finding import Finding, Severity
-from stallmark.analysis.points import group as group_points
+from stallmark.analysis.metrics import group as group_points
 from stallmark.record.devices import array_name
 from stallmark.record.manifest.storage import Device
 from stallmark.report.document import (

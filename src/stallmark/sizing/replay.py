@@ -12,10 +12,9 @@ import numpy as np
 from stallmark.errors import StallmarkError
 from stallmark.record.devices import array_name
 from stallmark.record.files import refuse_unwritable
-from stallmark.record.manifest.storage import EmulatedArray, ServiceLevelObjective
+from stallmark.record.manifest.storage import DirectIo, EmulatedArray, ServiceLevelObjective, coarser
 from stallmark.record.manifest.workload import LimitSeen
-from stallmark.record.probe import DirectIo, coarser
-from stallmark.sizing.manifest import Decides, Piece, Replay, ReplayLevel, Stream, StreamName, Window, WindowSeen
+from stallmark.sizing.manifest import Piece, Replay, ReplayLevel, Stream, StreamName, Window, WindowSeen
 from stallmark.sizing.replay_io import STREAMS, WARM_UP_S, Issued, Player, Span, due_ios, length_s, pieces_of, spans_of
 from stallmark.stats.ceiling_search import LevelResult, Next, SearchSpec, Verdict, enough, judge, search
 from stallmark.storage.direct_io import direct_io, least_direct_bytes
@@ -41,32 +40,25 @@ def has_backlog(played: Sequence[Issued]) -> bool:
 
 
 def judge_level(
-    tried: Next,
-    played: Sequence[Played],
-    spans: Sequence[Span],
-    asked: ServiceLevelObjective,
-    decides: Decides,
-    grouped: float,
+    tried: Next, played: Sequence[Played], spans: Sequence[Span], asked: ServiceLevelObjective, grouped: float
 ) -> ReplayLevel:
     """Return the level with its verdict. `spans` are those of the windows in one play; `grouped` is the number of log
     writes in one.
 
     Each window must hold: a mean over all would hide a backup behind the many small reads of the day. A backlog of any
-    stream in any window breaks the level. Otherwise the reads of the worst window decide: their mean, or the
-    percentile. With too few reads the level is undecided; with none due it holds.
+    stream in any window breaks the level. Otherwise the mean of reads decides, in the worst window; their percentile is
+    noted. With too few reads the level is undecided; with none due it holds.
     """
     streams = {name: [without_warm_up(play[name]) for play in played] for name in played[0]}
     windows = [_window(span, streams, asked) for span in spans]
     limits = _worst_limits([window.limits for window in windows])
     # A growing backlog breaks a level even if the reads that ended were fast.
     backlog = any(window.behind for window in windows)
-    [verdict] = [Verdict(limit.verdict) for limit in limits if (limit.percentile is None) == (decides == "mean")] or [
-        Verdict.HELD
-    ]
+    mean = _limit_of_mean(limits)
     return ReplayLevel(
         level=tried.level,
         tried=tried.reason.value,
-        verdict=(Verdict.BROKE if backlog else verdict).value,
+        verdict=Verdict.BROKE.value if backlog else mean.verdict if mean else Verdict.HELD.value,
         backlog=backlog,
         limits=limits,
         seconds=sum(span.seconds for span in spans) * len(played),
@@ -104,12 +96,15 @@ def _worst_limits(windows: Sequence[tuple[LimitSeen, ...]]) -> tuple[LimitSeen, 
     )
 
 
-def decide_by_values(level: ReplayLevel, decides: Decides) -> ReplayLevel:
+def _limit_of_mean(limits: Sequence[LimitSeen]) -> LimitSeen | None:
+    return next((limit for limit in limits if limit.percentile is None), None)
+
+
+def decide_by_values(level: ReplayLevel) -> ReplayLevel:
     """Return an undecided level with the verdict of its measured values, if it has any."""
-    for limit in level.limits:
-        if (limit.percentile is None) == (decides == "mean") and limit.value is not None:
-            return level.changed(verdict=(Verdict.HELD if limit.value <= limit.limit else Verdict.BROKE).value)
-    return level
+    if (mean := _limit_of_mean(level.limits)) is None or mean.value is None:
+        return level
+    return level.changed(verdict=(Verdict.HELD if mean.value <= mean.limit else Verdict.BROKE).value)
 
 
 def without_warm_up(issued: Issued) -> Issued:
@@ -197,8 +192,6 @@ def replay(
     devices: EmulatedArrays | None = None,
     progress: Progress = lambda level, seconds: None,
     keep: Callable[[Replay], None] = lambda result: None,
-    decides: Decides = "mean",
-    seed: int = 1,
 ) -> Replay:
     """Search the highest multiple of the windows' I/O at which the service level holds, and return the replay.
 
@@ -234,14 +227,13 @@ def replay(
             file_bytes=data_bytes,
             log_file_bytes=log_bytes,
             played=played,
-            decides=decides,
             low=asked.low,
             high=asked.high,
             tolerance=asked.tolerance,
             direct_io={} if devices else _direct_io_outcomes(data, log),
         )
         spans = spans_of(windows, played)
-        levels = _Levels(pieces, spans, player, sector, devices, service_level, decides, progress, seed)
+        levels = _Levels(pieces, spans, player, sector, devices, service_level, progress)
         # The search answers with the next level until it has an outcome.
         while isinstance(
             then := search(asked, [LevelResult(level.level, Verdict(level.verdict)) for level in result.levels]), Next
@@ -263,9 +255,7 @@ class _Levels:
     sector: int
     devices: EmulatedArrays | None
     service_level: ServiceLevelObjective
-    decides: Decides
     progress: Progress
-    seed: int
     plays: int = 0
     flushes: dict[float, float] = field(default_factory=dict)
     """The maximum log writes per second, by the multiple at which the log first fell behind."""
@@ -282,14 +272,14 @@ class _Levels:
         level = self._judge(tried, played)
         if level.verdict == Verdict.UNDECIDED:
             played.append(self._play(tried))
-            level = decide_by_values(self._judge(tried, played), self.decides)
+            level = decide_by_values(self._judge(tried, played))
         return level
 
     def _judge(self, tried: Next, played: Sequence[Played]) -> ReplayLevel:
         wanted = sum(piece.seconds * piece.log_writes for piece in self.pieces) * tried.level
         done = len(without_warm_up(played[0]["log"]).ms)
         grouped = wanted / done if self._most_flushes(tried) < np.inf and done else 1.0
-        return judge_level(tried, played, self.spans, self.service_level, self.decides, max(1.0, grouped))
+        return judge_level(tried, played, self.spans, self.service_level, max(1.0, grouped))
 
     def _most_flushes(self, tried: Next) -> float:
         return min((most for level, most in self.flushes.items() if level <= tried.level), default=np.inf)
@@ -297,7 +287,7 @@ class _Levels:
     def _play(self, tried: Next) -> Played:
         self.plays += 1
         # New offsets each time, because the last ones are in caches.
-        rng = np.random.default_rng([self.seed, self.plays])
+        rng = np.random.default_rng([1, self.plays])
         streams = {
             name: due_ios(
                 self.pieces, name, tried.level, self.sector, rng, self._most_flushes(tried) if name == "log" else np.inf

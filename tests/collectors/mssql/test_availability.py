@@ -13,9 +13,8 @@ from support.tds.tokens import Column
 from stallmark.collectors import collectors_for
 from stallmark.collectors.mssql import MssqlCollector, ask
 from stallmark.collectors.mssql.counters import LoadIO, Procedures, Replicas, RowLocks, ServerIO, SessionWaits, TempDb
-from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import LogLatency
-from stallmark.collectors.mssql.moments import PendingIO
+from stallmark.collectors.mssql.moments import ErrorLog, PendingIO
 from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, QueryStoreWaits
 from stallmark.collectors.mssql.waits import Blocking, Deadlocks, UserWaits
 from stallmark.record.query_store import resume_command, stop_reason

@@ -29,9 +29,8 @@ from stallmark.collectors.mssql.counters import (
     SessionWaits,
     StatisticsUpdates,
 )
-from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import _FILES, _PRESENT, LogLatency, Volumes
-from stallmark.collectors.mssql.moments import Cpu
+from stallmark.collectors.mssql.moments import Cpu, ErrorLog
 from stallmark.collectors.mssql.statements import QueryStoreState, StatementReads, Statements
 from stallmark.collectors.mssql.waits import Blocking, Deadlocks, UserWaits
 from stallmark.engines import sql_file

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
-from stallmark.collectors.base import Collector, EachDatabase, Row, ServerConnection, name_of
+from stallmark.collectors.base import Row, ServerCollector, ServerConnection, name_of
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
@@ -24,7 +24,7 @@ from stallmark.engines.mssql.odbc import text as constant
 from stallmark.engines.mssql.server import AZURE
 from stallmark.engines.mssql.settings import ALL_STATE, refused_right, required_right, sees_all_sessions
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError, as_reason
-from stallmark.record.rows import Rows
+from stallmark.record.writer import Rows
 
 FORBIDDEN = {"229", "262", "297", "300", "371", "27219"}
 """EXECUTE or SELECT denied, a database's state denied, "no permission to perform this action", a server's state
@@ -139,11 +139,14 @@ class CollectorConnection(ServerConnection):
             raise StallmarkError(f"the server refused the query ({failure.message})") from error
 
 
-class MssqlCollector(Collector):
-    """A collector that stores the rows of its query as they come."""
+class MssqlCollector(ServerCollector):
+    connection_type = CollectorConnection
 
     on_azure: ClassVar[bool] = False
     """Azure SQL Database has the views as well, though it has no query of its own."""
+
+    of_users: ClassVar[bool] = False
+    """It reads the users' sessions, which a login may not see."""
 
     engine: MssqlEngine
     databases: tuple[MssqlEngine, ...]
@@ -151,9 +154,6 @@ class MssqlCollector(Collector):
     def __init__(self, engine: Engine):
         super().__init__(engine)
         self.engine = cast(MssqlEngine, engine)
-        self.connection: ServerConnection = CollectorConnection(engine)
-        if self.several and self.of_each_database:
-            self.connection = EachDatabase(self.databases, CollectorConnection)
 
     @property
     def major(self) -> int:
@@ -204,6 +204,8 @@ class MssqlCollector(Collector):
                 ask(engine, self.sql)
             except CallFailed as failure:
                 return where + self._refused(failure, engine)
+        if self.of_users and not sees_all_sessions(self.engine):
+            return self.forbidden(_HIDDEN_USERS, ALL_STATE.name(self.engine))
         return None
 
     def limitation(self) -> str | None:
@@ -219,10 +221,6 @@ class MssqlCollector(Collector):
         """Return the same as `limitation`. An error is a reason too."""
         return None
 
-    def hidden_users(self) -> str | None:
-        """Return the reason why the users' sessions are hidden; None if they are seen."""
-        return None if sees_all_sessions(self.engine) else self.forbidden(_HIDDEN_USERS, ALL_STATE.name(self.engine))
-
     def not_here(self) -> str | None:
         """Return the reason why such a server has nothing of the kind, whatever the login."""
         product = self.engine.identity().product
@@ -235,15 +233,6 @@ class MssqlCollector(Collector):
         if self.is_azure and not self.on_azure and azure_statement(self.name) is None:
             return "Azure SQL Database does not show this; SQL Server and Azure SQL Managed Instance do."
         return None
-
-    def open(self) -> None:
-        self.connection.open()
-
-    def sample(self, now: float) -> Sequence[Row]:
-        return self.with_database_names(self.connection.rows(self.sql))
-
-    def close(self) -> None:
-        self.connection.close()
 
     def sample_alone(self) -> Sequence[Row]:
         """Take a sample beside the sampler's, whether the connection is open or not."""

@@ -6,7 +6,7 @@ A query of all sessions or databases of the server has `current_database()` in l
 lists are extended with their names.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
 from typing import ClassVar
 
@@ -14,11 +14,10 @@ import psycopg
 from psycopg import pq, sql
 from psycopg.adapt import Transformer
 
-from stallmark.collectors.base import Collector, EachDatabase, Row, ServerConnection, name_of
+from stallmark.collectors.base import ServerCollector, ServerConnection, name_of
 from stallmark.engines import sql_file
-from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
-from stallmark.record.rows import Rows
+from stallmark.record.writer import Rows
 
 _TIMING = (
     "{setting} is off on the server: {what} are counted, but how long they took is not known. To know it, "
@@ -34,11 +33,6 @@ def statement(name: str, major: int) -> str | None:
 def with_databases(text: str, names: Iterable[str]) -> str:
     """Return a query that has these databases where it lists the one of the connection."""
     return text.replace("current_database()", ", ".join(sql.Literal(name).as_string() for name in names))
-
-
-def oldest(name: str) -> int:
-    """Return the oldest major version that a query of this name exists for."""
-    return min(sql_file.versions(__package__, name))
 
 
 class CollectorConnection(ServerConnection):
@@ -91,17 +85,11 @@ def _refuse_failed(result: pq.abc.PGresult) -> None:
         raise psycopg.errors.error_from_result(result)
 
 
-class PostgresCollector(Collector):
-    """A collector that stores the rows of its query as they come."""
+class PostgresCollector(ServerCollector):
+    connection_type = CollectorConnection
 
     needs: ClassVar[str] = "does not count this"
     """The fact that an older server lacks, as the end of a sentence that begins with "PostgreSQL 16"."""
-
-    def __init__(self, engine: Engine):
-        super().__init__(engine)
-        self.connection: ServerConnection = CollectorConnection(engine)
-        if self.several and self.of_each_database:
-            self.connection = EachDatabase(self.databases, CollectorConnection)
 
     @property
     def major(self) -> int:
@@ -117,7 +105,8 @@ class PostgresCollector(Collector):
 
     def unavailable(self) -> str | None:
         if statement(self.name, self.major) is None:
-            return f"PostgreSQL {self.major} {self.needs}: that needs PostgreSQL {oldest(self.name)}."
+            oldest = min(sql_file.versions(__package__, self.name))
+            return f"PostgreSQL {self.major} {self.needs}: that needs PostgreSQL {oldest}."
         for engine in self.databases if self.of_each_database else [self.engine]:
             with engine.cursor() as cursor:
                 try:
@@ -139,15 +128,6 @@ class PostgresCollector(Collector):
     def timed(self) -> dict[str, str]:
         """Return the settings without which times stay empty on this version, and what they time."""
         return {}
-
-    def open(self) -> None:
-        self.connection.open()
-
-    def sample(self, now: float) -> Sequence[Row]:
-        return self.with_database_names(self.connection.rows(self.sql))
-
-    def close(self) -> None:
-        self.connection.close()
 
 
 def missing_privilege_sentence(cursor: psycopg.Cursor, reason: str) -> str:

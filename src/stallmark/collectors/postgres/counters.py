@@ -25,7 +25,7 @@ from stallmark.collectors.base import (
     WAITS,
     EachDatabase,
     EndedSessions,
-    Polled,
+    PolledUsers,
     Row,
     ServerConnection,
     polled_columns,
@@ -318,7 +318,7 @@ def wait_class(state: str | None, event_type: str | None, event: str | None) -> 
     return "other", name
 
 
-class UserWaits(PostgresCollector):
+class UserWaits(PolledUsers, PostgresCollector):
     name = "waits"
     title = "Waits of the users"
     help = (
@@ -327,12 +327,7 @@ class UserWaits(PostgresCollector):
         "mean number of users."
     )
     interval_s = 0.2
-    polling = True
     columns = polled_columns(WAITS)
-
-    def __init__(self, engine: Engine):
-        super().__init__(engine)
-        self._polled = Polled(*WAITS)
 
     def unavailable(self) -> str | None:
         return super().unavailable() or self._hidden_users()
@@ -345,9 +340,6 @@ class UserWaits(PostgresCollector):
         for row in sessions:
             users[row["application"], *wait_class(row["state"], row["event_type"], row["event"])] += row["users"]
         return self._polled.add(now, users)
-
-    def finish(self) -> list[Row]:
-        return self._polled.finish()
 
     def _hidden_users(self) -> str | None:
         """Return the reason why the users' sessions are hidden; None if they are seen.
@@ -366,7 +358,7 @@ class UserWaits(PostgresCollector):
             return missing_privilege_sentence(cursor, _HIDDEN) if any(row[hidden] for row in rows) else None
 
 
-class RowLocks(PostgresCollector):
+class RowLocks(PolledUsers, PostgresCollector):
     name = "row_locks"
     title = "Waits for rows"
     help = (
@@ -376,7 +368,6 @@ class RowLocks(PostgresCollector):
         "without a waiting user are a row without a table."
     )
     interval_s = 0.2
-    polling = True
     named = ("relation",)
     columns = polled_columns(
         {
@@ -387,7 +378,6 @@ class RowLocks(PostgresCollector):
 
     def __init__(self, engine: Engine):
         super().__init__(engine)
-        self._polled = Polled("relation")
         self._catalogues: ServerConnection = self.connection
         if self.several:
             self._catalogues = EachDatabase(self.databases, CollectorConnection)
@@ -399,9 +389,6 @@ class RowLocks(PostgresCollector):
             waiting[(row["relation"],)] += row["users"]
         # A sample without a waiting user counts too: the mean is over all samples.
         return self._polled.add(now, waiting or Counter({(None,): 0}))
-
-    def finish(self) -> list[Row]:
-        return self._polled.finish()
 
     def close(self) -> None:
         super().close()

@@ -44,14 +44,19 @@ def classify(code: str) -> ErrorClass:
     return _ERROR_CLASSES.get(code) or _ERROR_CLASSES.get(code[:2]) or ErrorClass.OTHER
 
 
+def call_failed(error: Exception) -> CallFailed:
+    """Return an error of psycopg as ours."""
+    code = getattr(error, "sqlstate", None)
+    kind = classify(code) if code else ErrorClass.CONNECTION_LOST
+    return CallFailed(kind, code or "08006", first_line(error))
+
+
 @contextmanager
 def as_call_failed() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        code = error.sqlstate or ""
-        kind = classify(code) if code else ErrorClass.CONNECTION_LOST
-        raise CallFailed(kind, code or "08006", first_line(error)) from None
+        raise call_failed(error) from None
 
 
 def first_line(text: object) -> str:

@@ -10,14 +10,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from ctypes import sizeof
 from importlib import resources
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from stallmark.leftovers import temporary_name
+from stallmark.processes import temporary_name
 from stallmark.record.files import replacing
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.storage.emulator import layout
@@ -25,6 +26,21 @@ from stallmark.storage.emulator.layout import ActiveExtents, ArrayCounters, coun
 from stallmark.storage.emulator.models import ArrayModel, EmulatedArrayError, NoCompiler, UnsupportedSystem, write_model
 
 # The file through which all processes on emulated arrays share them.
+
+
+@contextmanager
+def new_shared_file(file: Path, size: int) -> Iterator[mmap.mmap]:
+    """Yield a new file as memory. It has its name when it is complete: a running server never sees half of it."""
+    descriptor, scratch = tempfile.mkstemp(dir=file.parent, prefix=f"{file.name}.")
+    try:
+        os.ftruncate(descriptor, size)
+        yield mmap.mmap(descriptor, size)
+        os.replace(scratch, file)
+    except BaseException:
+        os.unlink(scratch)
+        raise
+    finally:
+        os.close(descriptor)
 
 
 class SharedState:
@@ -37,27 +53,19 @@ class SharedState:
 
     @classmethod
     def create(cls, file: Path, places: Sequence[tuple[int, bytes]], devices: int) -> Self:
-        """Create a state file, complete before it has its name: a running server never sees half of it.
+        """Create a state file.
 
         Each of the `places` is the number of an array and a path below which files are on it.
         """
         size = layout.size_of(devices)
-        descriptor, scratch = tempfile.mkstemp(dir=file.parent, prefix=f"{file.name}.")
-        try:
-            os.ftruncate(descriptor, size)
-            state = cls(mmap.mmap(descriptor, size))
+        with new_shared_file(file, size) as shared:
+            state = cls(shared)
             head = state._head
             head.magic, head.size, head.places, head.devices = layout.MAGIC, size, len(places), devices
             for index, (device, path) in enumerate(places):
                 head.place[index].device, head.place[index].path = device, path
             for number in range(devices):
                 state.device(number).flash.generation = 1
-            os.replace(scratch, file)
-        except BaseException:
-            os.unlink(scratch)
-            raise
-        finally:
-            os.close(descriptor)
         return state
 
     @classmethod
