@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from stallmark.quantities import Pool, PoolSize, Seconds, Size
-from stallmark.record.probe import Asked
+from stallmark.record.manifest.storage import Asked
 from stallmark.scenarios.array import EmulatedArray
 from stallmark.scenarios.section import MOST_VARIANTS, NamedApart, Rising, Section, Titled
 from stallmark.scenarios.variant import VariantName

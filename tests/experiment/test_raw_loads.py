@@ -18,8 +18,8 @@ from support.waiting import eventually
 
 from stallmark.errors import StallmarkError
 from stallmark.experiment.loads_beside import RawLoads, refuse_impossible
+from stallmark.record.manifest.storage import DirectIo
 from stallmark.record.manifest.workload import Load, Step
-from stallmark.record.probe import DirectIo
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.load import RawLoad

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from stallmark.collectors.base import Collector, Row, Sink
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.record.rows import Columns, Rows
+from stallmark.record.writer import Columns, Rows
 
 # Seconds to wait at the end for a collector whose server hangs.
 LAST_ANSWER_S = 15.0

@@ -21,8 +21,7 @@ from stallmark.errors import StallmarkError
 from stallmark.experiment.manifest import PreparedStorage
 from stallmark.experiment.progress import Phase, Show
 from stallmark.processes import exit_clause
-from stallmark.record.manifest.storage import Array, HookResult, Precondition
-from stallmark.record.probe import Asked, ProbeResult
+from stallmark.record.manifest.storage import Array, Asked, HookResult, Precondition, ProbeResult
 from stallmark.redact import environment, without_secrets
 from stallmark.scenarios.model import AnyScenario, Hook, Variant
 from stallmark.scenarios.probe import PreconditionChoice, ProbeChoice

@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from stallmark.errors import StallmarkError
-from stallmark.record.probe import NS_PER_MS, Asked, ProbeStep, coarser
+from stallmark.record.manifest.storage import NS_PER_MS, Asked, ProbeStep, coarser
 
 # `fio`: its command line for one step, and its results in JSON.
 #

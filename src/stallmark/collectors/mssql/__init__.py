@@ -24,7 +24,7 @@ from stallmark.engines.mssql.odbc import text as constant
 from stallmark.engines.mssql.server import AZURE
 from stallmark.engines.mssql.settings import ALL_STATE, refused_right, required_right, sees_all_sessions
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError, as_reason
-from stallmark.record.rows import Rows
+from stallmark.record.writer import Rows
 
 FORBIDDEN = {"229", "262", "297", "300", "371", "27219"}
 """EXECUTE or SELECT denied, a database's state denied, "no permission to perform this action", a server's state

@@ -28,8 +28,8 @@ from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.odbc import one_row
 from stallmark.engines.mssql.server import AZURE
-from stallmark.record.rows import Rows
 from stallmark.record.schema import column
+from stallmark.record.writer import Rows
 
 
 class ServerIO(MssqlCollector):

@@ -39,11 +39,11 @@ from stallmark.record.manifest.storage import (
     HookResult,
     Precondition,
     ProbePlan,
+    ProbeResult,
     Probes,
     ServiceLevelObjective,
 )
 from stallmark.record.manifest.workload import Load, Queries, Search, Step, Workload
-from stallmark.record.probe import ProbeResult
 
 FORMAT: Final = 2
 FILLED_BY = {"external": "attach"}
