@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from stallmark.errors import StallmarkError
 from stallmark.quantities import Pool, PoolSize, Seconds, Size
-from stallmark.record.probe import Asked
+from stallmark.record.manifest.storage import Asked
 from stallmark.redact import names_secret
 from stallmark.scenarios import MOST_VARIANTS, NamedApart, Rising, Section, Titled, VariantName
 from stallmark.storage.emulator.models import ArrayModel, FlashCache, FlashTier

@@ -16,8 +16,7 @@ from stallmark.analysis.read.times import Interval
 from stallmark.errors import StallmarkError
 from stallmark.record import histogram as hdr
 from stallmark.record.manifest import Manifest
-from stallmark.record.of_load import LoadRecord
-from stallmark.record.reader import Record
+from stallmark.record.reader import LoadRecord, Record
 from stallmark.record.schema import OWN_STATEMENTS, TABLES
 
 SCHEMAS = TABLES | {"own_statements": OWN_STATEMENTS}

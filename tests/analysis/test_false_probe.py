@@ -17,7 +17,7 @@ from support.wording import kinds_in
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.probe import ProbeKind, array_memory_caution, overall_finding, saturation, summarise_probes
 from stallmark.analysis.probe_comparison import Achieved, AgainstProbe, compare_with_probe, drift
-from stallmark.record.probe import ProbeResult, ProbeStep
+from stallmark.record.manifest.storage import ProbeResult, ProbeStep
 from stallmark.record.reader import find_records
 
 GIB = 1 << 30

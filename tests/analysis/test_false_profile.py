@@ -20,9 +20,8 @@ from stallmark.analysis.finding import Finding
 from stallmark.analysis.profile import ProfileSummary, summarise_profile
 from stallmark.analysis.profile_intervals import Samples, sample_times
 from stallmark.analysis.profile_rates import ProfileKind
-from stallmark.record.profile.interval_table import Waited, read_imported
-from stallmark.record.profile.manifest import ProfiledServer, Session
-from stallmark.record.profile.raw import SAMPLES
+from stallmark.record.profile import ProfiledServer, Session, Waited, read_imported
+from stallmark.record.profile_counters import SAMPLES
 from stallmark.report.text import sentence
 
 DAY = 5760

@@ -38,8 +38,7 @@ from stallmark.analysis.read.transactions import Errors, Key
 from stallmark.analysis.step_summary import Law, LawKind, NoteKind, StepCause, StepSummary
 from stallmark.attach.attach import Request, Wanted, attach
 from stallmark.attach.summary import AttachKind
-from stallmark.record.of_load import LoadRecord
-from stallmark.record.reader import Record
+from stallmark.record.reader import LoadRecord, Record
 from stallmark.report.text import sentence
 
 MINUTE = Interval(0, 0, 60, 60.0, False)

@@ -38,8 +38,7 @@ from stallmark.analysis.validity import ValidityKind
 from stallmark.record.manifest.course import Unheard
 from stallmark.record.manifest.storage import Device, Devices
 from stallmark.record.manifest.workload import Counted
-from stallmark.record.of_load import LoadRecord
-from stallmark.record.reader import Record
+from stallmark.record.reader import LoadRecord, Record
 from stallmark.report.text import sentence
 
 

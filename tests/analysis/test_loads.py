@@ -23,8 +23,7 @@ from stallmark.analysis.validity import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.manifest.workload import Load
-from stallmark.record.of_load import LoadRecord
-from stallmark.record.reader import Record, find_records
+from stallmark.record.reader import LoadRecord, Record, find_records
 from stallmark.report.loads import picture_of_loads
 from stallmark.report.text import sentence
 from stallmark.scenarios.load import RawLoad

@@ -12,8 +12,7 @@ from stallmark.analysis.read.throughput import read_load
 from stallmark.analysis.read.times import Interval
 from stallmark.analysis.step_summary import LawKind, NoteKind, StepSummary
 from stallmark.analysis.validity import ValidityKind, driver_bound
-from stallmark.record.of_load import LoadRecord
-from stallmark.record.reader import Record
+from stallmark.record.reader import LoadRecord, Record
 from stallmark.record.writer import RecordWriter
 
 STEPS = alone_and_together({"mail": (60.0, 30.0), "bank": (200.0, 80.0)}, scan=(900.0, 300.0), reports=(0.5, 0.25))

@@ -25,9 +25,8 @@ from stallmark.collectors.sampler import Outage, Sampler, Ticks
 from stallmark.errors import StallmarkError
 from stallmark.experiment.any_run import _write_down
 from stallmark.record.reader import Record
-from stallmark.record.rows import Rows
 from stallmark.record.schema import SAMPLED
-from stallmark.record.writer import RecordWriter
+from stallmark.record.writer import RecordWriter, Rows
 
 
 class Probe(Collector):

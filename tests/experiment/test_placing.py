@@ -37,7 +37,7 @@ from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
 from stallmark.experiment.runs import ConcurrentMaintenance, Run
 from stallmark.experiment.target import Target, arrangement, locations, place
-from stallmark.record.probe import DirectIo
+from stallmark.record.manifest.storage import DirectIo
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.read import read_any_scenario

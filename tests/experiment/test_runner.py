@@ -23,8 +23,8 @@ from stallmark.experiment.work import on_machines
 from stallmark.loaders import ledger
 from stallmark.loaders.load import build
 from stallmark.record.manifest.course import LeftWaiting, LoadMachine, Unheard
+from stallmark.record.manifest.storage import DirectIo
 from stallmark.record.manifest.workload import Load, Workload
-from stallmark.record.probe import DirectIo
 from stallmark.record.reader import find_records
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario

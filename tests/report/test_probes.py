@@ -12,7 +12,7 @@ from stallmark.analysis.finding import caution
 from stallmark.analysis.probe import ProbeExperiment, ProbeKind, read_probe, summarise_probes
 from stallmark.analysis.probe_comparison import Achieved, compare_with_probe, drift
 from stallmark.errors import StallmarkError
-from stallmark.record.probe import ProbeResult
+from stallmark.record.manifest.storage import ProbeResult
 from stallmark.record.reader import find_records
 from stallmark.record.writer import RecordWriter
 from stallmark.report.probe import probe_document

@@ -16,8 +16,7 @@ from stallmark.analysis.finding import ExperimentKind
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
-from stallmark.record.of_load import LoadRecord
-from stallmark.record.reader import find_records
+from stallmark.record.reader import LoadRecord, find_records
 from stallmark.scenarios.read import read_scenario
 from stallmark.transactions import find_workload
 

@@ -15,7 +15,7 @@ from stallmark.cli.main import main
 from stallmark.errors import StallmarkError
 from stallmark.experiment import runner
 from stallmark.experiment.preflight import refuse_impossible_devices
-from stallmark.record.probe import Asked, ProbeStep
+from stallmark.record.manifest.storage import Asked, ProbeStep
 from stallmark.record.reader import find_records
 from stallmark.scenarios.load import MOST_AT_ONCE, RawLoad
 from stallmark.scenarios.model import ProbeScenario, on_devices

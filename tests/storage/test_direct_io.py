@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stallmark.errors import StallmarkError
-from stallmark.record.probe import DirectIo
+from stallmark.record.manifest.storage import DirectIo
 from stallmark.storage import direct_io as module
 from stallmark.storage.block_devices import Mount, mount_of
 from stallmark.storage.direct_io import direct_io, refuse_cached

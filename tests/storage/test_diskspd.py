@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stallmark.errors import StallmarkError
-from stallmark.record.probe import Asked
+from stallmark.record.manifest.storage import Asked
 from stallmark.storage import fio
 from stallmark.storage.patterns import PATTERNS
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
-from stallmark.record.probe import Asked
+from stallmark.record.manifest.storage import Asked
 from stallmark.storage import fio
 from stallmark.storage.patterns import PATTERNS
 

@@ -10,7 +10,7 @@ import pytest
 from stallmark.analysis.probe import ProbeKind, read_probe, summarise_probes
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.course import Scenario, Variant
-from stallmark.record.probe import Asked
+from stallmark.record.manifest.storage import Asked
 from stallmark.record.reader import find_records
 from stallmark.storage.block_devices import InMemory
 from stallmark.storage.emulator.arrays import EmulatedArrays

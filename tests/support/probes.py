@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
+from stallmark.record.manifest.storage import Pattern, ProbeResult, ProbeStep
 from stallmark.record.schema import PROBE_TABLES
 from stallmark.record.writer import RecordWriter
 from stallmark.storage.probe import append_step

@@ -15,7 +15,7 @@ import duckdb
 
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
-from stallmark.leftovers import temporary_name
+from stallmark.processes import temporary_name
 from stallmark.schema import warehouse
 from stallmark.schema.warehouse.tables import METADATA
 from stallmark.transactions.warehouse import QUERIES, text, validation

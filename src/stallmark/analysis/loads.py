@@ -32,8 +32,7 @@ from stallmark.analysis.thresholds import Threshold
 from stallmark.analysis.validity import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.devices import is_emulated
-from stallmark.record.of_load import LoadRecord
-from stallmark.record.reader import Record
+from stallmark.record.reader import LoadRecord, Record
 from stallmark.stats.thresholds import HOST_FREE, LOADS_READ, SAME
 
 _OF_ONE_LOAD = {

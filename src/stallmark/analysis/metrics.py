@@ -86,7 +86,7 @@ class Metric:
 
     @property
     def limit_unit(self) -> str:
-        """Return the unit in which `rules.py` parses limits."""
+        """Return the unit in which a rule's limit is parsed."""
         return "ms" if self.unit.startswith("ms") else SHARE if self.unit == SHARE else "number"
 
 

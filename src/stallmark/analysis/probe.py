@@ -21,7 +21,7 @@ from stallmark.analysis.finding import Finding, Kind, caution, early_ends, info
 from stallmark.errors import StallmarkError
 from stallmark.record.devices import is_data_emulated
 from stallmark.record.manifest import Manifest
-from stallmark.record.probe import PERCENTILES, DirectIo, Pattern, ProbeResult, ProbeStep
+from stallmark.record.manifest.storage import PERCENTILES, DirectIo, Pattern, ProbeResult, ProbeStep
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import (
     PROBE_AT_DEVICE,

@@ -33,8 +33,7 @@ from stallmark.analysis.profile_rates import (
 )
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.course import seconds_at
-from stallmark.record.profile.interval_table import FileClass, Intervals, is_known
-from stallmark.record.profile.manifest import GAP, ProfileManifest, read_profile
+from stallmark.record.profile import GAP, FileClass, Intervals, ProfileManifest, is_known, read_profile
 
 # The limits of a profile: time that was not seen, restarts, clocks, and what the server does not tell.
 

@@ -22,7 +22,8 @@ import pyarrow as pa
 from stallmark.analysis.read.rises import Codes, CounterIncrements, PairCodes
 from stallmark.analysis.read.times import first_of_runs, floats, plus
 from stallmark.errors import StallmarkError
-from stallmark.record.profile.interval_table import (
+from stallmark.record.profile import (
+    GAP,
     IO,
     LONGEST_S,
     LONGEST_TRANSACTION,
@@ -30,9 +31,9 @@ from stallmark.record.profile.interval_table import (
     Intervals,
     Waited,
     read_imported,
+    read_profile,
 )
-from stallmark.record.profile.manifest import GAP, read_profile
-from stallmark.record.profile.raw import raw_batches, read_raw
+from stallmark.record.profile_counters import raw_batches, read_raw
 
 JUMP_S = 5.0
 """A clock that deviates by more between two samples was set."""

@@ -10,8 +10,7 @@ import numpy as np
 from stallmark import format
 from stallmark.analysis.finding import Kind
 from stallmark.format import Shown, words
-from stallmark.record.profile.interval_table import IO, FileClass, Intervals, is_known
-from stallmark.record.profile.manifest import GAP, ProfileManifest
+from stallmark.record.profile import GAP, IO, FileClass, Intervals, ProfileManifest, is_known
 
 
 # The kinds of what is found in a production server's profile.

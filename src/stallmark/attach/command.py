@@ -14,7 +14,7 @@ from stallmark.errors import StallmarkError, as_sentence, mistake
 
 if TYPE_CHECKING:
     from stallmark.attach.attach import Attached
-    from stallmark.record.formats.recognise import Format
+    from stallmark.record.formats import Format
     from stallmark.record.manifest.course import External
 
 

@@ -61,7 +61,7 @@ def characterise(
     RUNs, the page shows what their records contain: everything if their scenario has `observe: [io_trace]`. If a
     folder of runs has the name of a workload, write it as ./bank.
     """
-    from stallmark.report.targets import refuse_target
+    from stallmark.report import refuse_target
     from stallmark.scenarios.read import shipped
     from stallmark.transactions import WORKLOADS
 

@@ -103,7 +103,7 @@ def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
     """
     from stallmark.analysis.compare.claims import plan_runs
     from stallmark.cli.summaries import make_each, summarise_each_alike
-    from stallmark.report.comparison import plan_in_brief
+    from stallmark.report.briefs import plan_in_brief
     from stallmark.report.renderers import dumped, in_json, in_terminal
 
     wanted = _share(difference)

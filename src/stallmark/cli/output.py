@@ -95,7 +95,7 @@ class Outputs:
 
     def refuse(self) -> None:
         """Raise StallmarkError for forms that cannot be written, before the work."""
-        from stallmark.report.targets import refuse_slide, refuse_target
+        from stallmark.report import refuse_slide, refuse_target
 
         if self.as_json and self.markdown == STANDARD_OUTPUT:
             raise StallmarkError("--json and --markdown - both want standard output: give --markdown a file.")
@@ -158,8 +158,8 @@ class Outputs:
 
     def write_junit(self, cases: "Sequence[Case]") -> None:
         """Write the demands on the result to the file that was asked for."""
+        from stallmark.report import write_whole
         from stallmark.report.exports import in_junit
-        from stallmark.report.targets import write_whole
 
         if self.junit:
             write_whole(in_junit(cases), self.junit)

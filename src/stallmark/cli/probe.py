@@ -62,7 +62,7 @@ def probe(
     from stallmark.experiment.runner import shown_file, step_callback
     from stallmark.record.files import refuse_unwritable
     from stallmark.record.manifest.course import Scenario, Variant
-    from stallmark.record.probe import Asked
+    from stallmark.record.manifest.storage import Asked
     from stallmark.record.writer import experiment_folder
     from stallmark.storage.patterns import find_patterns, steps_of
     from stallmark.storage.probe import ProbePlace, now, record_probe, refuse_memory

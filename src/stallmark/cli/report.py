@@ -16,9 +16,9 @@ from stallmark.cli.output import STANDARD_OUTPUT, Outputs, err, escape, page_fil
 from stallmark.errors import StallmarkError, as_reason, as_sentence
 
 if TYPE_CHECKING:
+    from stallmark.analysis.thresholds import Rule
     from stallmark.record.reader import Record
     from stallmark.report.exports import Case
-    from stallmark.rules import Rule
 
 
 @click.command(cls=Command)

@@ -44,7 +44,7 @@ def export(runs: tuple[Path, ...], folder: Path | None, file: TextIO | None) -> 
             "Name a folder for all tables with --csv, or a file for the metrics of steps with --flat."
         )
     from stallmark.record.files import refuse_unwritable
-    from stallmark.report.targets import refuse_target
+    from stallmark.report import refuse_target
 
     if folder:
         refuse_unwritable(folder, "name another with --csv")

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
-from stallmark.record.rows import Rows
 from stallmark.record.schema import column
+from stallmark.record.writer import Rows
 from stallmark.transactions.workload import StatementFacts
 
 Row = dict[str, Any]

@@ -120,7 +120,7 @@ def list_(as_json: bool) -> None:
         click.echo(json.dumps([_for_machines(*state) for state in states]))
         return
     for name, facts, reason in states:
-        print_markup(out, escape(sentence(facts, reason) if facts else unreadable(name, str(reason))))
+        print_markup(out, escape(sentence(facts, reason) if facts else f"{name} (EMULATED), broken: {reason}"))
     if not states:
         print_markup(out, "None: `stallmark array create` makes one.")
 
@@ -200,11 +200,6 @@ def sentence(facts: "ArrayFacts", why_broken: str | None) -> str:
     """Return a description of the array on one line."""
     state = f"broken: {why_broken}; `stallmark array destroy {facts.name}` removes it" if why_broken else facts.loop
     return f"{facts.name} (EMULATED), {state}: {in_words(facts.model)}."
-
-
-def unreadable(name: str, reason: str) -> str:
-    """Return the same line of an array whose facts cannot be read."""
-    return f"{name} (EMULATED), broken: {reason}"
 
 
 def in_words(model: "ArrayModel") -> str:

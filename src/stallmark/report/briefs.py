@@ -1,10 +1,11 @@
-"""The answers of commands that write no page: past experiments, one scenario over time, and predictions."""
+"""The answers of commands that write no page: past experiments, one scenario over time, predictions, a plan of runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from stallmark import format
+from stallmark.analysis.compare.claims import RunsPlan
 from stallmark.analysis.compare.settings import same_load
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import mixed_versions
@@ -17,6 +18,7 @@ from stallmark.report.columns import primary_of
 from stallmark.report.document import Brief, Shown, Words
 from stallmark.report.table import Cell, Rows, Table, number, numbers, word
 from stallmark.report.text import cause as words
+from stallmark.report.text import comparison as plan_words
 from stallmark.report.text import sentence, term
 
 
@@ -110,3 +112,17 @@ def _predictions(prediction: WhatIf) -> Table:
         number("change", lambda row: row.tps / prediction.tps - 1, format.signed),
         word("limit then", lambda row: term(row.limit) if row.limit else "differs by run"),
     )
+
+
+def plan_in_brief(plan: RunsPlan) -> Brief:
+    """Return the differences that N runs can show, and how many runs a wanted difference needs."""
+    header = ["runs of each", "show a difference of", *(["time for two variants"] if plan.run_s else [])]
+    rows = [
+        [str(runs), f"{plan_words.amount(least)} %", *([format.seconds(plan.run_s * runs * 2)] if plan.run_s else [])]
+        for runs, least in plan.can_show
+    ]
+    return [
+        [Words(plan_words.enough_runs(plan), "main")],
+        [Shown(Table(header, list(rows), frozenset()))],
+        [Words(plan_words.scatter(plan), "quiet")],
+    ]

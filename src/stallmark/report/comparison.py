@@ -1,9 +1,8 @@
-"""The report of a comparison, in Markdown too: the verdict first, then its evidence; and a plan of runs."""
+"""The report of a comparison, in Markdown too: the verdict first, then its evidence."""
 
 from collections.abc import Iterator, Sequence
 
 from stallmark import format
-from stallmark.analysis.compare.claims import RunsPlan
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
 from stallmark.analysis.experiment import ExperimentSummary
@@ -35,7 +34,6 @@ from stallmark.report.table import Cell, Rows, Table, in_markdown, number, perce
 from stallmark.report.text import comparison as words
 from stallmark.report.text import reading, sentence, term
 from stallmark.report.text.checks import CHECKS
-from stallmark.report.text.comparison import amount
 from stallmark.stats.thresholds import CONFIDENCE
 
 # The evidence of a comparison as tables: what was checked, and every run with its figures.
@@ -291,18 +289,3 @@ def _pair(pair: PairComparison) -> Iterator[str]:
         for caution in pair.cause.cautions:
             yield f"- Caution: {markdown(sentence(caution))}"
     yield f"- {markdown(words.method(pair))}"
-
-
-# A plan of runs: the differences that they can show.
-def plan_in_brief(plan: RunsPlan) -> Brief:
-    """Return the differences that N runs can show, and how many runs a wanted difference needs."""
-    header = ["runs of each", "show a difference of", *(["time for two variants"] if plan.run_s else [])]
-    rows = [
-        [str(runs), f"{amount(least)} %", *([format.seconds(plan.run_s * runs * 2)] if plan.run_s else [])]
-        for runs, least in plan.can_show
-    ]
-    return [
-        [Words(words.enough_runs(plan), "main")],
-        [Shown(Table(header, list(rows), frozenset()))],
-        [Words(words.scatter(plan), "quiet")],
-    ]

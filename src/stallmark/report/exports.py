@@ -14,13 +14,12 @@ from stallmark.analysis.compare.summary import ComparisonSummary
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.metrics import METRICS
-from stallmark.analysis.thresholds import verdicts_over_steps
+from stallmark.analysis.thresholds import Rule, verdicts_over_steps
 from stallmark.format import count
 from stallmark.record.manifest.course import moment_at, seconds_at
 from stallmark.redact import spreadsheet, visible
 from stallmark.report.sections.validity import failures
 from stallmark.report.text.steady import comparison_doubts, comparison_failures, run_failure
-from stallmark.rules import Rule
 
 HEADER = ("time", "run", "variant", "repeat", "load", "step", "metric", "unit", "value")
 

@@ -20,10 +20,10 @@ from stallmark.analysis.metrics import Point, labels, points
 from stallmark.errors import StallmarkError
 from stallmark.format import plural, shorten
 from stallmark.redact import visible
+from stallmark.report import refuse_slide, write_whole
 from stallmark.report.columns import primary_of
 from stallmark.report.document import WIDTHS, Document, Drawing
 from stallmark.report.figures import FONT, WAIT_COLOURS, looks
-from stallmark.report.targets import refuse_slide, write_whole
 from stallmark.report.text import experiment as words
 from stallmark.report.text import term
 from stallmark.report.text.device import EMULATED

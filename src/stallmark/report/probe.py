@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from stallmark import format
 from stallmark.analysis.probe import ProbeExperiment, ProbeRun, Saturation
-from stallmark.record.probe import Pattern, ProbeStep
+from stallmark.record.manifest.storage import Pattern, ProbeStep
 from stallmark.report.document import (
     Block,
     Codes,

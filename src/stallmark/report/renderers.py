@@ -34,12 +34,11 @@ from stallmark.analysis.step_summary import (
 from stallmark.format import NBSP
 from stallmark.record.devices import DeviceLabel
 from stallmark.redact import markdown
-from stallmark.report import figures
+from stallmark.report import figures, refuse_target, write_whole
 from stallmark.report.document import Block, Brief, Bullets, Document, Note, Notes, Shown, Title, Verdict, Words
 from stallmark.report.figures import plain
 from stallmark.report.picture import svg
 from stallmark.report.table import STYLES, Cell, InTerminal, in_markdown, listed
-from stallmark.report.targets import refuse_target, write_whole
 from stallmark.report.text import reading, sentence, validity
 from stallmark.report.text.device import EMULATED, labelled
 

@@ -30,8 +30,7 @@ from stallmark.analysis.profile_rates import (
 )
 from stallmark.errors import StallmarkError
 from stallmark.format import short
-from stallmark.record.profile.interval_table import FileClass, Intervals, is_known
-from stallmark.record.profile.manifest import ProfileManifest, read_profile
+from stallmark.record.profile import FileClass, Intervals, ProfileManifest, is_known, read_profile
 from stallmark.sizing import manifest as record
 from stallmark.sizing.manifest import Beyond, Measured, Peak, Piece, Window
 

@@ -12,9 +12,8 @@ import numpy as np
 from stallmark.errors import StallmarkError
 from stallmark.record.devices import array_name
 from stallmark.record.files import refuse_unwritable
-from stallmark.record.manifest.storage import EmulatedArray, ServiceLevelObjective
+from stallmark.record.manifest.storage import DirectIo, EmulatedArray, ServiceLevelObjective, coarser
 from stallmark.record.manifest.workload import LimitSeen
-from stallmark.record.probe import DirectIo, coarser
 from stallmark.sizing.manifest import Piece, Replay, ReplayLevel, Stream, StreamName, Window, WindowSeen
 from stallmark.sizing.replay_io import STREAMS, WARM_UP_S, Issued, Player, Span, due_ios, length_s, pieces_of, spans_of
 from stallmark.stats.ceiling_search import LevelResult, Next, SearchSpec, Verdict, enough, judge, search
@@ -167,7 +166,7 @@ def _histogram(ms: np.ndarray) -> tuple[tuple[float, int], ...]:
     return coarser(list(zip(values.tolist(), counts.tolist(), strict=True)))
 
 
-# The search for the highest multiple of a profile's I/O at which storage keeps a service level.
+# The search.
 
 Progress = Callable[[Next, float], None]
 """A function that is called repeatedly with the current level and its elapsed seconds."""

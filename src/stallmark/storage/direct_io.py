@@ -9,8 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from stallmark.errors import StallmarkError
-from stallmark.record.manifest.storage import Device
-from stallmark.record.probe import DirectIo
+from stallmark.record.manifest.storage import Device, DirectIo
 from stallmark.storage.block_devices import (
     SECTOR_BYTES,
     SYS_BLOCK,

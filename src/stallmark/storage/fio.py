@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from stallmark.errors import StallmarkError
-from stallmark.record.probe import NS_PER_MS, Asked, ProbeStep, coarser
+from stallmark.record.manifest.storage import NS_PER_MS, Asked, ProbeStep, coarser
 
 # `fio`: its command line for one step, and its results in JSON.
 #
@@ -87,11 +87,8 @@ def read(asked: Asked, seconds: float, scratch: Path) -> ProbeStep:
         text = (scratch / "fio.json").read_text()
     except OSError:
         text = ""
-    return parse(asked, seconds, text, _log(scratch))
-
-
-def _log(scratch: Path) -> str:
-    return "".join(path.read_text() for path in sorted(scratch.glob(f"{_LOG}_iops*.log")))
+    log = "".join(path.read_text() for path in sorted(scratch.glob(f"{_LOG}_iops*.log")))
+    return parse(asked, seconds, text, log)
 
 
 def parse(asked: Asked, seconds: float, text: str, log: str) -> ProbeStep:

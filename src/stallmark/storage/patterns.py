@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from stallmark.errors import StallmarkError
-from stallmark.record.probe import Asked, Pattern
+from stallmark.record.manifest.storage import Asked, Pattern
 
 # The patterns of a probe, as SQLIO's: 8 KiB and 64 KiB at random, 1 to 32 outstanding, and large blocks in order.
 

@@ -15,8 +15,7 @@ from stallmark.errors import StallmarkError, as_reason
 from stallmark.record.devices import array_name, machine_facts
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Scenario, Variant
-from stallmark.record.manifest.storage import AskedStep, EmulatedArray, ProbePlan
-from stallmark.record.probe import Asked, ProbeResult, ProbeStep
+from stallmark.record.manifest.storage import Asked, AskedStep, EmulatedArray, ProbePlan, ProbeResult, ProbeStep
 from stallmark.storage.block_devices import InMemory, NoBlockDevice, device_behind, emulated_array_of, read_counters
 from stallmark.storage.direct_io import direct_io, refuse_cached
 from stallmark.storage.probe_file import ProbeFile, make_probe_file

@@ -21,10 +21,17 @@ from typing import Any
 import numpy as np
 
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.leftovers import temporary_name
-from stallmark.processes import exit_clause, exit_code_from_guard, hang_up, kill, killed_by, start_guarded
+from stallmark.processes import (
+    exit_clause,
+    exit_code_from_guard,
+    hang_up,
+    kill,
+    killed_by,
+    start_guarded,
+    temporary_name,
+)
+from stallmark.record.manifest.storage import Asked, ProbeStep
 from stallmark.record.manifest.workload import RawPlan
-from stallmark.record.probe import Asked, ProbeStep
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.storage import fio
 from stallmark.storage.arrivals import GRACE_S, NOTHING, Report, Seconds, Work, documents, parse
@@ -176,7 +183,7 @@ def command(program: str, how: str, file: Path, plan: RawPlan, blocks: Mapping[i
     others one thread for all random ones. `blocks` are those of the plan, without any below the sector.
     """
     random = plan.order == "random"
-    threads = _threads(plan, how)
+    threads = 1 if random and how != "psync" else plan.outstanding
     parts = 1 if random else threads
     length = part_bytes(plan.size_bytes, parts, max(blocks))
     return [
@@ -200,10 +207,6 @@ def command(program: str, how: str, file: Path, plan: RawPlan, blocks: Mapping[i
         f"--numjobs={threads}",
         *([f"--rate={round(plan.rate_bytes / threads)}"] if plan.rate_bytes else []),
     ]  # fmt: skip
-
-
-def _threads(plan: RawPlan, how: str) -> int:
-    return plan.outstanding if plan.order == "sequential" or how == "psync" else 1
 
 
 def _split(blocks: Mapping[int, float]) -> str:

@@ -14,8 +14,7 @@ from stallmark.analysis.profile import ProfileSummary, summarise_profile
 from stallmark.analysis.profile_intervals import intervals_of
 from stallmark.analysis.profile_rates import PEAKS, Measure, ProfileKind, busiest, rates_of
 from stallmark.errors import StallmarkError
-from stallmark.record.profile.interval_table import Waited
-from stallmark.record.profile.manifest import Gap, ProfiledServer
+from stallmark.record.profile import Gap, ProfiledServer, Waited
 
 Make = Callable[..., ProfileSummary]
 

@@ -17,7 +17,7 @@ from stallmark.report.text import Template, sentence, writers
 
 WORDS = list(golden())
 ANALYSIS, REPORT, SIZING = (Path(room.__file__).parent for room in (stallmark.analysis, stallmark.report, sizing))
-JUDGE = [SIZING / f"{name}.py" for name in ("candidate", "reach", "summary", "document", "tables")]
+JUDGE = [SIZING / f"{name}.py" for name in ("candidate", "reach", "summary", "document")]
 """The modules of a capability that judge and show as those of the core do."""
 
 

@@ -17,9 +17,8 @@ from stallmark.errors import StallmarkError
 from stallmark.record.devices import data_device_label, dram_of, is_data_emulated
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Scenario
-from stallmark.record.manifest.storage import Role
+from stallmark.record.manifest.storage import ProbeResult, Role
 from stallmark.record.manifest.workload import Step, Workload
-from stallmark.record.probe import ProbeResult
 from stallmark.stats.thresholds import POOL_REACHED
 
 # The settings that two runs were made with: those that differ by intent, and those that must not differ in a

@@ -23,8 +23,7 @@ from stallmark.analysis.read.throughput import Part
 from stallmark.analysis.read.times import Interval, Span, release_memory
 from stallmark.format import Shown, words
 from stallmark.record.manifest.workload import application
-from stallmark.record.of_load import LoadRecord
-from stallmark.record.reader import Record
+from stallmark.record.reader import LoadRecord, Record
 from stallmark.stats.thresholds import SHARE_SAMPLES
 
 TOP = 8

@@ -24,7 +24,7 @@ from stallmark.engines.mssql.odbc import text as constant
 from stallmark.engines.mssql.server import AZURE
 from stallmark.engines.mssql.settings import ALL_STATE, refused_right, required_right, sees_all_sessions
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError, as_reason
-from stallmark.record.rows import Rows
+from stallmark.record.writer import Rows
 
 FORBIDDEN = {"229", "262", "297", "300", "371", "27219"}
 """EXECUTE or SELECT denied, a database's state denied, "no permission to perform this action", a server's state
@@ -145,6 +145,9 @@ class MssqlCollector(ServerCollector):
     on_azure: ClassVar[bool] = False
     """Azure SQL Database has the views as well, though it has no query of its own."""
 
+    of_users: ClassVar[bool] = False
+    """It reads the users' sessions, which a login may not see."""
+
     engine: MssqlEngine
     databases: tuple[MssqlEngine, ...]
 
@@ -201,6 +204,8 @@ class MssqlCollector(ServerCollector):
                 ask(engine, self.sql)
             except CallFailed as failure:
                 return where + self._refused(failure, engine)
+        if self.of_users and not sees_all_sessions(self.engine):
+            return self.forbidden(_HIDDEN_USERS, ALL_STATE.name(self.engine))
         return None
 
     def limitation(self) -> str | None:
@@ -215,10 +220,6 @@ class MssqlCollector(ServerCollector):
     def limits(self) -> str | None:
         """Return the same as `limitation`. An error is a reason too."""
         return None
-
-    def hidden_users(self) -> str | None:
-        """Return the reason why the users' sessions are hidden; None if they are seen."""
-        return None if sees_all_sessions(self.engine) else self.forbidden(_HIDDEN_USERS, ALL_STATE.name(self.engine))
 
     def not_here(self) -> str | None:
         """Return the reason why such a server has nothing of the kind, whatever the login."""

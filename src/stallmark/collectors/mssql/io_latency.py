@@ -26,8 +26,8 @@ from stallmark.processes import kill
 from stallmark.record.formats.dates import is_time
 from stallmark.record.formats.perfmon import separator
 from stallmark.record.formats.sample import number
-from stallmark.record.rows import Rows
 from stallmark.record.schema import column
+from stallmark.record.writer import Rows
 
 # Latency histograms of I/Os, which event sessions of ours keep in the server's memory: of log writes wherever the
 # login may, of reads on request, as there are far more of them.

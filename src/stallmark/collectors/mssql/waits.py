@@ -167,10 +167,8 @@ class UserWaits(PolledUsers, MssqlCollector):
     )
     interval_s = 0.5
     on_azure = True
+    of_users = True
     columns = polled_columns(WAITS)
-
-    def refusal(self) -> str | None:
-        return super().refusal() or self.hidden_users()
 
     def sample(self, now: float) -> list[Row]:
         sessions = self.connection.rows(self.sql)

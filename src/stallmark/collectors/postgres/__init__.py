@@ -17,7 +17,7 @@ from psycopg.adapt import Transformer
 from stallmark.collectors.base import ServerCollector, ServerConnection, name_of
 from stallmark.engines import sql_file
 from stallmark.errors import StallmarkError
-from stallmark.record.rows import Rows
+from stallmark.record.writer import Rows
 
 _TIMING = (
     "{setting} is off on the server: {what} are counted, but how long they took is not known. To know it, "

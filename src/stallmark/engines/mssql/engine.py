@@ -41,6 +41,7 @@ SERVERS_OWN_WORKERS = 64  # left for the server's background work and our own se
 # looks at a plan of his own.
 AS_IN_SSMS = "SET ARITHABORT ON"
 _MAY_SEE_THINGS = "SELECT HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'VIEW DEFINITION') AS may"
+_MAY_CREATE = "SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'CREATE ANY DATABASE') AS may"  # ALTER ANY DATABASE implies it
 _CLOSED = ("4060", "927", "942", "924")  # cannot be opened; restoring, offline, single user
 
 
@@ -49,7 +50,19 @@ class MssqlPlacement(Placement):
         self._server = server
 
     def refusal(self) -> str | None:
-        return self._server.no_placement_reason()
+        server = self._server
+        if reason := server.service.no_placement_reason:
+            return reason
+        if server.is_babelfish:
+            return f"{server.identity().product} ignores where a database's files are to lie"
+        [(may,)] = server.query(_MAY_CREATE)
+        if may:
+            return None
+        role = ", or make it a member of dbcreator" if server.service.gives_roles else ""
+        return (
+            "this login may not create a database: in master, GRANT CREATE ANY DATABASE TO "
+            f"it{server.service.grantor}{role}"
+        )
 
 
 # The work of an administrator beside users: a backup, a check of the database, a rebuild of indexes.
@@ -217,13 +230,13 @@ class MssqlEngine(Server, Engine):
         return None if may else "this login has no VIEW DEFINITION there: GRANT VIEW DEFINITION TO it"
 
     def other_sessions(self) -> list[ServerSession]:
-        return lock.other_sessions(self)
+        return lock.sessions(self, "other_sessions")
 
     def hidden_sessions_reason(self) -> str | None:
         return lock.hidden_sessions_reason(self)
 
     def blockers(self) -> list[ServerSession]:
-        return lock.blockers(self)
+        return lock.sessions(self, "blockers")
 
     def not_writable_reason(self, schemas: Sequence[str]) -> str | None:
         return self._reads_only_message() or self._missing_right_message([*schemas, "stallmark"])

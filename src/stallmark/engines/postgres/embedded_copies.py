@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from stallmark import format
 from stallmark.engines.abilities import Folders
 from stallmark.engines.postgres.embedded_ownership import (
     OUTSIDE_MARKER,
@@ -167,8 +166,8 @@ def _refuse_full_disk(data: Path, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free and not shares_blocks(folder):
         raise StallmarkError(
-            f"The disk is too small: the copy that every run starts from needs {format.size(needed)}, "
-            f"{format.size(free)} are free in {folder}. Free some space, place the data on another "
+            f"The disk is too small: the copy that every run starts from needs {size(needed)}, "
+            f"{size(free)} are free in {folder}. Free some space, place the data on another "
             "disk, or use `reset: continue`."
         )
 

@@ -123,7 +123,7 @@ PART_NAMES = {
     "queue": "waiting for a free user",
     "rest": "everything else",
 }
-"""The words for the parts of the response time, PARTS of analysis/bottleneck/summary.py."""
+"""The words for the parts of the response time, PARTS of analysis/step_summary.py."""
 
 
 def term(member: str) -> str:

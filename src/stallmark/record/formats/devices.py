@@ -10,10 +10,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from stallmark.record.formats.sentences import refusal
-from stallmark.record.imports.amounts import Amounts, Part
-from stallmark.record.imports.recording import Recording, Wanted, some_names
-from stallmark.record.profile.interval_table import FileClass
+from stallmark.record.formats.amounts import Amounts, Part, Recording, Wanted, some_names
+from stallmark.record.formats.sample import refusal
+from stallmark.record.profile import FileClass
 
 MOST_DEVICES = 2_000
 ALL_DISKS = "all disks"

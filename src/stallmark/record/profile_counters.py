@@ -19,9 +19,7 @@ import pyarrow as pa
 from stallmark.errors import StallmarkError
 from stallmark.record.files import Reserve, is_file
 from stallmark.record.manifest.course import TableFile
-from stallmark.record.profile.interval_table import wrong_rows
-from stallmark.record.profile.manifest import ProfileManifest, read_profile, write_profile
-from stallmark.record.rows import Rows, batch_of
+from stallmark.record.profile import ProfileManifest, read_profile, write_profile, wrong_rows
 from stallmark.record.schema import column
 from stallmark.record.table_file import (
     StreamWriter,
@@ -33,7 +31,7 @@ from stallmark.record.table_file import (
     remove,
     written,
 )
-from stallmark.record.writer import to_parquet
+from stallmark.record.writer import Rows, batch_of, to_parquet
 
 _COUNT, _TEXT = pa.int64(), pa.string()
 GONE: Final = "gone"

@@ -11,9 +11,8 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.odbc import api, failed, one_row
 from stallmark.engines.mssql.settings import refused_right
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.profile.source import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
-from stallmark.record.profile.interval_table import STATES
-from stallmark.record.profile.manifest import ProfiledServer
+from stallmark.profile.collection import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
+from stallmark.record.profile import STATES, ProfiledServer
 
 # A catalogue that somebody's RESTORE has locked is waited for only so long, and we are the one to give way.
 _MANNERS = (

@@ -142,7 +142,7 @@ def test_nothing_is_left_when_stallmark_is_killed(tmp_path, arrays):
                       data_bytes={LEAST_BYTES}, log_bytes={LEAST_BYTES})
     """
     process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code)], env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+        [sys.executable, "-c", textwrap.dedent(code)], env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
     )
     eventually(lambda: programs_on(tmp_path), "fio at work")
     process.send_signal(signal.SIGKILL)

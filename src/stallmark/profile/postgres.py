@@ -10,12 +10,11 @@ from stallmark.collectors.base import Row
 from stallmark.collectors.postgres import CollectorConnection
 from stallmark.collectors.postgres.counters import wait_class
 from stallmark.engines import sql_file
-from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.engines.postgres.engine import OLDEST_MAJOR, PostgresEngine
 from stallmark.engines.postgres.session import first_line
 from stallmark.errors import NoConnection, StallmarkError
-from stallmark.profile.source import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
-from stallmark.record.profile.interval_table import IO, LONGEST_TRANSACTION, STATES
-from stallmark.record.profile.manifest import ProfiledServer
+from stallmark.profile.collection import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
+from stallmark.record.profile import IO, LONGEST_TRANSACTION, STATES, ProfiledServer
 
 _MANNERS = (
     f"SET lock_timeout = {LOCK_TIMEOUT_MS}; SET statement_timeout = {ANSWER_WITHIN_S * 1000}; "
@@ -69,10 +68,10 @@ class PostgresSource(Source):
         engine = PostgresEngine(self._spec)
         major = engine.identity().version[0]
         self._connection = _Connection(engine)
-        self._texts = {name: _statement(name, major) for name in ("moment", "files", "counters", "databases")}
-        [facts] = self._connection.rows(sql_file.read(__package__, "facts"))
+        self._texts = {name: statement(name, major) for name in ("moment", "files", "counters", "databases")}
+        [facts] = self._connection.rows(statement("facts"))
         if facts["sees_sessions"]:
-            self._texts["sessions"] = sql_file.read(__package__, "sessions")
+            self._texts["sessions"] = statement("sessions")
         self._sized = None
         # A refused query is reported at the start, not hours later.
         self.read()
@@ -116,7 +115,7 @@ class PostgresSource(Source):
             return
         self._sized = now
         try:
-            [sizes] = self._connection.rows(sql_file.read(__package__, "sizes"))
+            [sizes] = self._connection.rows(statement("sizes"))
             self._sizes = sizes["data"], sizes["log"]
         except NoConnection:
             raise
@@ -140,7 +139,9 @@ def _sessions(rows: Sequence[Row]) -> list[tuple]:
     return [(name, kind, count) for (name, kind), count in users.items()]
 
 
-def _statement(name: str, major: int) -> str:
-    """Return the newest query of this name that the server's major version supports, else the query for all
-    versions."""
-    return sql_file.newest(__package__, name, major) or sql_file.read(__package__, name)
+def statement(name: str, major: int = OLDEST_MAJOR) -> str:
+    """Return the newest query of this name that the server's major version supports: `name.17` is for 17 and later,
+    one without a version for all."""
+    keys = [name, *(f"{name}.{version}" for version in range(OLDEST_MAJOR, major + 1))]
+    # The file has them in ascending order.
+    return [query.text for query in sql_file.statements(__name__) if query.key in keys][-1]

@@ -4,19 +4,182 @@
 """
 
 import csv
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from stallmark.record.formats.sample import Counter
-from stallmark.record.formats.sentences import count_with_noun, refusal
-from stallmark.record.imports.readings import Readings
-from stallmark.record.imports.recording import Recording, some_names
-from stallmark.record.profile.interval_table import Intervals
+from stallmark.record.formats.dates import MONTH_FIRST, Clock, Schedule, choose_order, find_zone
+from stallmark.record.formats.sample import Counter, Has, Recorded, count_with_noun, first_names, note, refusal
+from stallmark.record.profile import GAP, SERVER, STATES, FileClass, Intervals
+
+# The contents of the files of an import: columns of numbers over spans of time, and facts about the machine.
+
+COUNTS = tuple(name for name in SERVER.names[2:] if name not in STATES)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The options of an import."""
+
+    classes: Mapping[str, FileClass] = field(default_factory=dict)
+    """The class of a device, by its name."""
+    zone: str | None = None
+    """The zone of local times."""
+    dates: Literal["month-first", "day-first"] | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Our names of a CSV's series, by their own."""
+    schedule: Schedule | None = None
+    """The times of iostat reports without times."""
+
+
+@dataclass
+class Recording:
+    """The contents of the files so far. Of two intervals over one span the first counts, column by column."""
+
+    intervals: list[Intervals] = field(default_factory=list)
+    host: str | None = None
+    engine: Literal["mssql", "postgresql"] | None = None
+    cores: int | None = None
+    restarts: list[float] = field(default_factory=list)
+    clock_set: list[float] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    devices: set[str] = field(default_factory=set)
+    """The names of all devices in the files."""
+    mapped: set[str] = field(default_factory=set)
+    """The given names with a class that exist in the files."""
+
+    def note(self, kind: str, **facts: object) -> None:
+        if (sentence := note(kind, **facts)) not in self.notes:
+            self.notes.append(sentence)
+
+
+def some_names(names: Iterable[str]) -> str:
+    """Return the first names in alphabetical order, for a sentence."""
+    return first_names(sorted({name.strip() for name in names}))
+
+
+# The samples of one file as a table of times and counters, and the spans between its rows.
+
+MOST_SAMPLES = 1_000_000
+"""Eleven days of a sample every second: about a GB of memory."""
+MOST_VALUES = 1 << 28  # 2 GB
+_ROUNDED_S = 2.0
+Cells = dict[Counter, tuple[Any, Any]]
+"""The places of the times of each counter, and its values."""
+
+
+@dataclass
+class Readings:
+    """The samples of one file. `values` are NaN if unknown."""
+
+    name: str
+    times: np.ndarray
+    values: dict[Counter, np.ndarray]
+    seconds: np.ndarray | None = None
+    """The covered time, NaN if the file does not state it."""
+    begins: np.ndarray | None = None
+    """A mask of the samples after a time of unknown length; None if every long time is one."""
+
+    def spans(self, kept: np.ndarray, recording: Recording) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the kept rows that have a span, and the start and end of each.
+
+        A span begins at the sample before, or the stated seconds before its end. Stated seconds are rounded: a span
+        that starts within 2 s of the sample before begins with it.
+        """
+        ends = self.times[kept]
+        before = np.concatenate([[np.nan], ends[:-1]])[: len(ends)]
+        stated = np.full(len(ends), np.nan) if self.seconds is None else self.seconds[kept]
+        begins = ends - before > self.longest_s if self.begins is None else self.begins[kept]
+        follows = ~begins & np.isfinite(before)
+        is_near = (before < ends) & (np.abs(ends - before - stated) <= _ROUNDED_S)
+        starts = np.where(np.isnan(stated) | is_near, before, ends - stated)
+        by_stamp = follows & np.isnan(stated)
+        same, back = int((by_stamp & (ends == before)).sum()), by_stamp & (ends < before)
+        recording.clock_set += ends[back].tolist()
+        if same:
+            recording.note("same_time", file=self.name, samples=count_with_noun(same, "sample"))
+        if back.any():
+            most_s, times = np.max((before - ends)[back]), count_with_noun(int(back.sum()), "time")
+            recording.note("clock_back", file=self.name, times=times, most_s=most_s)
+        rows = np.flatnonzero(np.where(np.isnan(stated), follows & (ends > before), stated > 0))
+        return rows, starts[rows], ends[rows]
+
+    @property
+    def longest_s(self) -> float:
+        """The longest time between two samples without a gap."""
+        return GAP * float(np.median(np.diff(self.times))) if len(self.times) > 1 else 0.0
+
+
+def read_samples(
+    file: Recorded, recording: Recording, wanted: Wanted, has: Has, *, is_ordered: bool = True
+) -> Readings:
+    """Read a file with the counters that `has` accepts. A given zone overrides that of the file, except UTC."""
+    name = file.path.name
+    cells: Cells = {}
+    times, seconds, begins = array("d"), array("d"), array("b")
+    order = file.order or choose_order(file.path, file.stamps(), wanted.dates, file.otherwise)
+    if order == MONTH_FIRST and not (file.order or wanted.dates):
+        recording.note("month_first", file=name)
+    asked, clock, repeated = find_zone(wanted.zone) if wanted.zone else None, None, False
+    for place, sample in enumerate(file.samples(has)):
+        if place >= MOST_SAMPLES:
+            raise refusal("many_samples", file.path, most=MOST_SAMPLES, what="samples")
+        if clock is None or sample.begins:
+            zone = file.zone if file.zone_words == "UTC" else asked or file.zone
+            clock = Clock(file.path, order, zone, file.zone_words)
+        times.append(clock.instant(sample.stamp))
+        seconds.append(np.nan if sample.seconds is None else sample.seconds)
+        begins.append(sample.begins)
+        for counter, value in sample.values:
+            if value >= 0:
+                places, values = cells.setdefault(counter, (array("q"), array("d")))
+                places.append(place)
+                values.append(value)
+        repeated |= clock.is_repeated
+    if repeated:
+        recording.note("summer_time", file=name)
+    recording.restarts += [clock.instant(stamp) for stamp in file.restarts if clock]
+    recording.host = recording.host or file.host or None
+    recording.cores = file.cores or recording.cores
+    for kind, phrases in (("left_out", file.notes), ("converted", file.remarks)):
+        for phrase in phrases:
+            recording.note(kind, file=name, phrase=phrase)
+    if not is_ordered:
+        readings = in_order(file.path, np.array(times), cells)
+        if double := len(times) - len(readings.times):
+            recording.note("double_times", file=name, count=double)
+        return readings
+    columns = _columns(file.path, np.arange(len(times)), cells)
+    return Readings(name, np.array(times), columns, np.array(seconds), np.array(begins, dtype=bool))
+
+
+def in_order(path: Path, times: np.ndarray, cells: Cells) -> Readings:
+    """Return the samples in the order of time; of two values of one time the first counts."""
+    distinct_times = np.unique(times)
+    return Readings(path.name, distinct_times, _columns(path, np.searchsorted(distinct_times, times), cells))
+
+
+def _columns(path: Path, rows: np.ndarray, cells: Cells) -> dict[Counter, np.ndarray]:
+    """Return the values by row of each counter, and empty the cells meanwhile; `rows` has the row of each time."""
+    if len(cells) * (rows.max(initial=-1) + 1) > MOST_VALUES:
+        raise refusal("many_samples", path, most=MOST_VALUES, what="values")
+    columns = {}
+    for counter in list(cells):
+        places, values = map(np.array, cells.pop(counter))
+        known = np.flatnonzero(np.isfinite(values))[::-1]  # the first value of a time is written last, so it counts
+        columns[counter] = column = np.full(rows.max(initial=-1) + 1, np.nan)
+        column[rows[places[known]]] = values[known]
+    return columns
+
+
+# The amounts of each span.
 
 Kind = Literal["total", "count", "rate", "mean", "state"]
 """The meaning of a value. It is a total since some time, a count of the interval that ends with it, a rate or the mean

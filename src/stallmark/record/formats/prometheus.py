@@ -26,13 +26,21 @@ from typing import Any
 import numpy as np
 
 from stallmark.errors import StallmarkError
-from stallmark.record.formats.sample import Counter, JsonArray
-from stallmark.record.formats.sentences import in_quotes, load_yaml, refusal
-from stallmark.record.imports.amounts import Amounts, Key, Part, known_counters, known_parts
-from stallmark.record.imports.devices import classify, note_uncounted, settle_idle
-from stallmark.record.imports.perfmon import SYSTEM_DATABASES
-from stallmark.record.imports.readings import Readings, in_order
-from stallmark.record.imports.recording import Recording, Wanted, some_names
+from stallmark.record.formats.amounts import (
+    Amounts,
+    Key,
+    Part,
+    Readings,
+    Recording,
+    Wanted,
+    in_order,
+    known_counters,
+    known_parts,
+    some_names,
+)
+from stallmark.record.formats.devices import classify, note_uncounted, settle_idle
+from stallmark.record.formats.perfmon import SYSTEM_DATABASES
+from stallmark.record.formats.sample import Counter, JsonArray, in_quotes, load_yaml, refusal
 
 _RESULT = re.compile(r'"result"\s*:\s*\[|\[(?=\s*\{\s*"metric"\s*:)')  # promtool writes the series alone
 _ABOUT = re.compile(r'"(status|error|resultType|warnings)"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|\[([^\]]*))')

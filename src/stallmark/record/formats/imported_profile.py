@@ -11,14 +11,24 @@ import numpy as np
 import stallmark
 from stallmark.format import listed
 from stallmark.record.files import refuse_unwritable
-from stallmark.record.formats.recognise import detect_format, open_recording
-from stallmark.record.formats.sentences import count_with_noun, refusal
-from stallmark.record.imports import open_csv, perfmon, prometheus, sysstat
-from stallmark.record.imports.devices import ALL_DISKS, NUMBERED
-from stallmark.record.imports.recording import COUNTS, Recording, Wanted, some_names
+from stallmark.record.formats import detect_format, open_csv, open_recording, perfmon, prometheus, sysstat
+from stallmark.record.formats.amounts import COUNTS, Recording, Wanted, some_names
+from stallmark.record.formats.devices import ALL_DISKS, NUMBERED
+from stallmark.record.formats.sample import count_with_noun, refusal
 from stallmark.record.manifest.course import moment_at
-from stallmark.record.profile.interval_table import IO, STATES, Intervals, is_known, write_imported
-from stallmark.record.profile.manifest import GAP, Gap, ProfiledServer, ProfileManifest, Session, Source
+from stallmark.record.profile import (
+    GAP,
+    IO,
+    STATES,
+    Gap,
+    Intervals,
+    ProfiledServer,
+    ProfileManifest,
+    Session,
+    Source,
+    is_known,
+    write_imported,
+)
 
 _US = 1e6
 _SAME = 1e-6  # share by which two values of one span may differ
