@@ -65,7 +65,8 @@ def test_a_folder_without_a_manifest_is_no_profile(tmp_path):
     [
         ("{", "is damaged"),
         ('{"format": 2}', "update Stallmark"),
-        ('{"source": "guess", "started": "2026-03-02", "interval_s": 15}', "source"),
+        ('{"source": "server"}', "no format number"),
+        ('{"format": 1, "source": "guess", "started": "2026-03-02", "interval_s": 15}', "source"),
     ],
 )
 def test_a_damaged_manifest_is_a_sentence(tmp_path, text, said):
