@@ -21,8 +21,8 @@ from benchmarks.recorded import Recorded, record
 from psycopg import pq
 
 from stallmark.driver.load import LoadSpec
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.transactions import find_workload
 

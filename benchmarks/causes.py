@@ -16,11 +16,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from stallmark.analysis.bottleneck.summary import Source
-from stallmark.analysis.cause.evidence import ComparedFigure
-from stallmark.analysis.cause.explain import explain
+from stallmark.analysis.cause import explain
+from stallmark.analysis.cause_evidence import ComparedFigure
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.points import Point, points
+from stallmark.analysis.metrics import Point, points
+from stallmark.analysis.step_summary import Source
 from stallmark.format import number
 from stallmark.record.reader import find_records
 from stallmark.report.text import sentence

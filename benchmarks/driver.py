@@ -24,9 +24,8 @@ from psycopg import pq
 from stallmark.driver.controller import Drive
 from stallmark.driver.executor import SWITCH_INTERVAL_S, keep_to_one_core
 from stallmark.driver.load import LoadSpec, Timeline, consecutive_steps
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.programs import binary
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer, binary
 from stallmark.loaders.load import build
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import now

@@ -24,15 +24,13 @@ from benchmarks.driver import drive_load
 
 from stallmark.analysis.read.throughput import Latencies
 from stallmark.driver.load import LoadSpec
-from stallmark.engines import sql_file
+from stallmark.engines import make_databases, sql_file
 from stallmark.engines.abilities import PAGE_BYTES
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.programs import binary
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
-from stallmark.engines.several import make_databases
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer, binary
 from stallmark.loaders.load import build
+from stallmark.own_sql.command import scripts_definition
 from stallmark.own_sql.folder import MOST_FILE_ROWS, read_definition
-from stallmark.own_sql.run_options import scripts_definition
 from stallmark.storage.emulator.models import ArrayModel
 from stallmark.transactions import define, find_workload
 from stallmark.transactions.workload import WorkloadContext

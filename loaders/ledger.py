@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import Batch
+from stallmark.schema import joined, version_of
 from stallmark.schema.deploy import connected
 from stallmark.schema.own import DATABASE, LEDGER
-from stallmark.schema.several import joined, version_of
 
 
 @dataclass(frozen=True)

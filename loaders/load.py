@@ -15,11 +15,10 @@ from stallmark.errors import CallFailed, StallmarkError
 from stallmark.loaders import ledger, loader_pool
 from stallmark.loaders.ledger import Identity
 from stallmark.loaders.plan import Batch, BatchShare, Loader, LoadPlan, Scale, checked_seed, loader_for
-from stallmark.schema import deploy
+from stallmark.schema import deploy, parts_of, versions_in
 from stallmark.schema.ddl import Ddl, ddl_of
 from stallmark.schema.own import METADATA as OWN_TABLES
 from stallmark.schema.own import Deployable, things_of_others
-from stallmark.schema.several import parts_of, versions_in
 
 # Measure how compressible a loaded database is: compressible data flatters storage that compresses inline.
 

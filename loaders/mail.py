@@ -15,8 +15,7 @@ from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import Batch, Loader, Piece, Scale, TableGroup, digits, finite, rows_of_batch
 from stallmark.schema import words
 from stallmark.schema.draw import Bools, Ints, percent, whole
-from stallmark.schema.mail.messages import MAILBOX_NUMBERS, bodies, senders, sizes, subjects
-from stallmark.schema.mail.scale import (
+from stallmark.schema.mail import (
     FEWEST_MESSAGES,
     FOLDERS,
     MAILBOXES,
@@ -26,6 +25,7 @@ from stallmark.schema.mail.scale import (
     MOST_MESSAGES,
     leeway,
 )
+from stallmark.schema.mail.messages import MAILBOX_NUMBERS, bodies, senders, sizes, subjects
 from stallmark.schema.words import COMPRESSIBILITIES, COMPRESSIBILITY, chosen
 
 _BATCH_BYTES, _PIECE_BYTES = 64_000_000, 16_000_000

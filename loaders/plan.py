@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stallmark.errors import StallmarkError
+from stallmark.schema import parts_of
 from stallmark.schema.draw import hashed
-from stallmark.schema.several import parts_of
 
 if TYPE_CHECKING:
     from sqlalchemy import MetaData

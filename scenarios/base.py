@@ -25,7 +25,7 @@ from stallmark.scenarios.variant import (
     not_chosen,
     variant_of_size,
 )
-from stallmark.schema.placement.design import Design
+from stallmark.schema.placement import Design
 from stallmark.storage.emulator.models import ArrayModel
 from stallmark.transactions import find_workload
 

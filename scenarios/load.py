@@ -14,8 +14,8 @@ from stallmark.scenarios.probe import FileSize
 from stallmark.scenarios.search import ServiceLevelChoice
 from stallmark.scenarios.section import Section
 from stallmark.scenarios.users import ArrivalsChoice, OpenLoop, StreamCounts, Users
-from stallmark.storage.probe.patterns import MOST_OUTSTANDING, NAMES, RawPattern, find_pattern
-from stallmark.storage.raw_load.arrivals import MOST_PER_S
+from stallmark.storage.arrivals import MOST_PER_S
+from stallmark.storage.patterns import MOST_OUTSTANDING, NAMES, RawPattern, find_pattern
 from stallmark.transactions import WORKLOADS, find_workload
 from stallmark.transactions.workload import background_per_user
 

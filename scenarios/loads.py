@@ -21,8 +21,8 @@ from stallmark.scenarios.search import Search
 from stallmark.scenarios.section import Rising, refusing
 from stallmark.scenarios.timed import PlannedStep, Searched, TimedScenario
 from stallmark.scenarios.variant import Variant
-from stallmark.schema.placement.design import Design
-from stallmark.schema.several import joined, parts_of
+from stallmark.schema import joined, parts_of
+from stallmark.schema.placement import Design
 from stallmark.transactions import find_workload, known_name
 
 LoadName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=20)]

@@ -7,19 +7,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from stallmark.quantities import Pool, PoolSize, Seconds, Size
-from stallmark.record.probe import Asked
+from stallmark.record.manifest.storage import Asked
 from stallmark.scenarios.array import EmulatedArray
 from stallmark.scenarios.section import MOST_VARIANTS, NamedApart, Rising, Section, Titled
 from stallmark.scenarios.variant import VariantName
-from stallmark.storage.probe.patterns import (
-    MOST_OUTSTANDING,
-    OUTSTANDING,
-    PATTERNS,
-    SHORT_STEPS,
-    find_patterns,
-    steps_of,
-)
-from stallmark.storage.probe.probe_file import LEAST_BYTES
+from stallmark.storage.patterns import MOST_OUTSTANDING, OUTSTANDING, PATTERNS, SHORT_STEPS, find_patterns, steps_of
+from stallmark.storage.probe_file import LEAST_BYTES
 
 # The `probe:` and `precondition:` of a scenario: what is done to the storage itself around the runs.
 #

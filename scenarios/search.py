@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, ConfigDict, Field, Tag
 
 from stallmark.analysis.read.throughput import PERCENTILES as SHARE_OF
+from stallmark.analysis.service_level import PERCENTILES, make_objective
 from stallmark.analysis.thresholds import parse_threshold
-from stallmark.analysis.validity.service_level import PERCENTILES, make_objective
 from stallmark.quantities import Seconds
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
@@ -15,7 +15,7 @@ from stallmark.scenarios.variant import Tolerance
 from stallmark.stats.ceiling_search import SearchSpec
 
 # The service level of a scenario: how long a read and a transaction may take. The time of reads is judged by
-# analysis/validity/service_level.py, that of transactions as thresholds are.
+# analysis/service_level.py, that of transactions as thresholds are.
 
 
 def _percentile_below(text: str) -> str:

@@ -17,7 +17,7 @@ from stallmark.scenarios.load import Load, ServiceLevelChoice, Users, UsersLoad
 from stallmark.scenarios.search import Search
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 from stallmark.scenarios.variant import Variant
-from stallmark.schema.several import parts_of
+from stallmark.schema import parts_of
 from stallmark.stats.thresholds import CEILING_LONGEST
 from stallmark.transactions import find_workload
 

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from stallmark.cli.command import Unloaded
 from stallmark.cli.main import main
-from stallmark.lab.server.order import EDITIONS
+from stallmark.lab.server_order import EDITIONS
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from stallmark.cli.common import Terminal, escape
+from stallmark.cli.output import Terminal, escape
 from stallmark.redact import markdown, visible
 
 

@@ -1,4 +1,4 @@
-"""The workloads: one folder for each, one file per transaction, with its SQL for each engine."""
+"""The workloads: one folder for each, with its transactions and their SQL for each engine."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stallmark import capabilities
 from stallmark.errors import StallmarkError
-from stallmark.schema.several import APART, TOGETHER, are_apart, joined, parts_of, version_of
+from stallmark.schema import APART, TOGETHER, are_apart, joined, parts_of, version_of
 from stallmark.transactions.workload import Workload
 
 if TYPE_CHECKING:

@@ -67,7 +67,7 @@ class StatementFacts(NamedTuple):
 
 # The parts of a workload: its tables, its transactions, and the conditions that must hold.
 #
-# A transaction is one class in one file. It draws its inputs (cheap, in Python) and executes frames: one round trip
+# A transaction is one class. It draws its inputs (cheap, in Python) and executes frames: one round trip
 # each through a `Session`. It never catches errors: whoever executes it classifies, counts and retries them. Its
 # procedures are in the same folder, `<name>.<dialect>.sql`. These twins do the same in the same order and neither begin
 # nor commit.

@@ -16,7 +16,7 @@ from support.remote import PASSWORD
 from support.tool import Command, Tool
 
 from stallmark.errors import StallmarkError
-from stallmark.experiment.run import commit_counts as counted_in
+from stallmark.experiment.any_run import commit_counts as counted_in
 from stallmark.loaders import ledger
 from stallmark.record.reader import Record
 from stallmark.transactions import checks as conditions

@@ -20,8 +20,8 @@ from support.remote import Remote
 from support.tool import Command, Tool
 
 from stallmark.engines.base import Engine
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 from stallmark.transactions import find_workload

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from benchmarks.published.chart import Claim, Run, about, lines, rising
 
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.points import group, mean_of
+from stallmark.analysis.metrics import group, mean_of
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.reader import Record
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.published.chart import Claim, Figures, Run, lines, rising
 
-from stallmark.analysis.loads.summary import summarise_loads
+from stallmark.analysis.loads import summarise_loads
 from stallmark.record.reader import Record
 
 RUNS = {

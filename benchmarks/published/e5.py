@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.published.chart import Claim, Run, about, lines
 
-from stallmark.analysis.loads.points import CellsStep, LoadPoint
-from stallmark.analysis.loads.summary import summarise_loads
+from stallmark.analysis.load_points import CellsStep, LoadPoint
+from stallmark.analysis.loads import summarise_loads
 from stallmark.record.reader import Record
 
 RUNS = {"cells": Run("cells-emulated")}

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.published.chart import Claim, Run, about, lines
 
-from stallmark.analysis.probe.experiment import ProbeRun, summarise_probes
-from stallmark.record.probe import ProbeStep
+from stallmark.analysis.probe import ProbeRun, summarise_probes
+from stallmark.record.manifest.storage import ProbeStep
 from stallmark.record.reader import Record
 
 THREADS = 8

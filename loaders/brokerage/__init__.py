@@ -18,7 +18,7 @@ from stallmark.loaders.brokerage.securities import Days, daily_market, last_trad
 from stallmark.loaders.brokerage.trades import TradeGroup
 from stallmark.loaders.plan import Batch, Loader, Piece, Scale, TableGroup, finite
 from stallmark.schema import words
-from stallmark.schema.brokerage.population import COMPANIES, SECURITIES, TRADES_PER_DAY, UNIT, Population
+from stallmark.schema.brokerage import COMPANIES, SECURITIES, TRADES_PER_DAY, UNIT, Population
 from stallmark.schema.words import COMPRESSIBILITIES, COMPRESSIBILITY
 
 CUSTOMERS, DAYS = 1_000, 10.0  # unless the scale says otherwise

@@ -12,7 +12,7 @@ from stallmark.loaders.brokerage.people import addresses, people
 from stallmark.loaders.brokerage.securities import YEAR, Days, symbols
 from stallmark.loaders.plan import Piece
 from stallmark.schema import words
-from stallmark.schema.brokerage.population import (
+from stallmark.schema.brokerage import (
     KEY,
     QUARTERS,
     Population,

@@ -11,7 +11,7 @@ from stallmark.loaders.brokerage.people import TAX_RATES, addresses, people, tax
 from stallmark.loaders.brokerage.securities import symbols
 from stallmark.loaders.plan import Piece, digits
 from stallmark.schema import words
-from stallmark.schema.brokerage.population import (
+from stallmark.schema.brokerage import (
     TAX_ID_DIGITS,
     UNIT,
     Population,

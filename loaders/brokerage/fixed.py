@@ -8,7 +8,7 @@ import pyarrow as pa
 from stallmark.loaders.brokerage.counts import FIXED_ROWS
 from stallmark.loaders.brokerage.people import addresses, tax_rate_table, zip_code_table
 from stallmark.loaders.plan import Piece
-from stallmark.schema.brokerage.population import EXCHANGES, Population, address_key_of_exchange
+from stallmark.schema.brokerage import EXCHANGES, Population, address_key_of_exchange
 from stallmark.schema.draw import Ints
 from stallmark.schema.words import chosen, decimals
 

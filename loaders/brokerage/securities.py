@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from stallmark.loaders.brokerage.counts import WEEK_DAYS
 from stallmark.loaders.brokerage.simulation import LONGEST_S
 from stallmark.loaders.plan import strings
-from stallmark.schema.brokerage.population import (
+from stallmark.schema.brokerage import (
     DAY_S,
     HIGH_CENTS,
     LOW_CENTS,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stallmark.schema.brokerage.population import (
+from stallmark.schema.brokerage import (
     ACCOUNTS,
     DAY_S,
     HIGH_CENTS,

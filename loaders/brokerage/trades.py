@@ -18,7 +18,7 @@ from stallmark.loaders.brokerage.fixed import (
 from stallmark.loaders.brokerage.securities import symbols
 from stallmark.loaders.brokerage.simulation import LIMIT_BUY, QUANTITIES, STRETCH, Completed, History, Simulation
 from stallmark.loaders.plan import Piece
-from stallmark.schema.brokerage.population import (
+from stallmark.schema.brokerage import (
     ACCOUNTS,
     BROKERS,
     UNIT,

@@ -28,10 +28,9 @@ from stallmark.errors import StallmarkError, as_reason
 from stallmark.loaders.plan import Batch, Loader, Piece, Scale, Supply, TableGroup
 from stallmark.processes import exit_clause, hang_up, write_order
 from stallmark.redact import environment
+from stallmark.schema import warehouse
 from stallmark.schema.draw import Ints
-from stallmark.schema.warehouse import scale as sizes
-from stallmark.schema.warehouse.refresh import order_keys
-from stallmark.schema.warehouse.scale import GENERATOR, find_generator
+from stallmark.schema.warehouse import GENERATOR, find_generator, order_keys
 
 # `tpchgen-cli`: where it is, and parts of its tables as files that are gone afterwards.
 
@@ -189,12 +188,12 @@ server waits the longer for the first."""
 
 # Of each table with keys from 1: the key, and how many there are at 1.
 _KEYS = {
-    "supplier": ("s_suppkey", sizes.SUPPLIERS),
-    "part": ("p_partkey", sizes.PARTS),
-    "partsupp": ("ps_partkey", sizes.PARTS),
-    "customer": ("c_custkey", sizes.CUSTOMERS),
-    "orders": ("o_orderkey", sizes.ORDERS),
-    "lineitem": ("l_orderkey", sizes.ORDERS),
+    "supplier": ("s_suppkey", warehouse.SUPPLIERS),
+    "part": ("p_partkey", warehouse.PARTS),
+    "partsupp": ("ps_partkey", warehouse.PARTS),
+    "customer": ("c_custkey", warehouse.CUSTOMERS),
+    "orders": ("o_orderkey", warehouse.ORDERS),
+    "lineitem": ("l_orderkey", warehouse.ORDERS),
 }
 _NAME = "warehouse"
 _OURS = "refresh"
@@ -210,14 +209,14 @@ class WarehouseLoader(Loader):
         if unknown := set(given) - set(self.measures):
             raise StallmarkError(f"The warehouse's scale has no {sorted(unknown)[0]!r}: it is `factor: F`.")
         factor = given.get("factor")
-        if type(factor) not in (int, float) or factor not in sizes.FACTORS:
-            allowed = ", ".join(f"{allowed_factor:g}" for allowed_factor in sizes.FACTORS[:-1])
+        if type(factor) not in (int, float) or factor not in warehouse.FACTORS:
+            allowed = ", ".join(f"{allowed_factor:g}" for allowed_factor in warehouse.FACTORS[:-1])
             raise StallmarkError(
-                f"The warehouse's scale factor is {allowed} or {sizes.FACTORS[-1]} (about 2 GB of disk for each 1; "
+                f"The warehouse's scale factor is {allowed} or {warehouse.FACTORS[-1]} (about 2 GB of disk for each 1; "
                 f"below 1 it is for trying out), not {'nothing' if factor is None else repr(factor)}: "
                 "write `factor: 1`."
             )
-        return {"factor": next(allowed for allowed in sizes.FACTORS if allowed == factor)}
+        return {"factor": next(allowed for allowed in warehouse.FACTORS if allowed == factor)}
 
     def ready(self) -> None:
         command()
@@ -226,7 +225,7 @@ class WarehouseLoader(Loader):
         parts = _parts(scale["factor"])
         return [
             TableGroup(table, parts if table in _KEYS else 1, {f"warehouse.{table}": count})
-            for table, count in sizes.rows(scale["factor"]).items()
+            for table, count in warehouse.rows(scale["factor"]).items()
         ]
 
     def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
@@ -235,7 +234,7 @@ class WarehouseLoader(Loader):
             return {table: "1 = 1"}
         key, of_one = _KEYS[batch.group]
         places = _places(scale["factor"], batch, of_one)
-        first, last = (order_keys(places, 0) if of_one == sizes.ORDERS else places).tolist()
+        first, last = (order_keys(places, 0) if of_one == warehouse.ORDERS else places).tolist()
         return {table: f"{key} BETWEEN {first} AND {last}"}
 
     @contextmanager
@@ -269,13 +268,13 @@ class WarehouseLoader(Loader):
 
 def _parts(factor: float) -> int:
     """Return the number of batches."""
-    return -(-sizes.count(factor, sizes.ORDERS) // ORDERS_OF_A_BATCH)
+    return -(-warehouse.count(factor, warehouse.ORDERS) // ORDERS_OF_A_BATCH)
 
 
 def _places(factor: float, batch: Batch, of_one: int) -> Ints:
     """Return the numbers of the first and the last row in a batch, from 1: the generator's parts are of one size, and
     the last has what is left over."""
-    total, parts = sizes.count(factor, of_one), _parts(factor)
+    total, parts = warehouse.count(factor, of_one), _parts(factor)
     first = batch.number * (total // parts)
     last = total if batch.number == parts - 1 else first + total // parts
     return np.array([first + 1, last])

@@ -13,7 +13,7 @@ of our transaction on the same tables. Two things are deliberate:
 from sqlalchemy import CHAR, Column, DateTime, Integer, MetaData, Table
 from sqlalchemy.dialects.mssql import DATETIME2
 
-from stallmark.schema.placement.design import GROWING
+from stallmark.schema.placement import GROWING
 
 METADATA = MetaData(
     schema="bank", naming_convention={"pk": "%(table_name)s_pkey", "fk": "%(table_name)s_%(column_0_name)s_fkey"}

@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.mssql import DATETIME2
 
-from stallmark.schema.placement.design import GROWING
+from stallmark.schema.placement import GROWING
 from stallmark.schema.size import Article
 
 # The metadata of the tables, and short functions for their columns.

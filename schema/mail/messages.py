@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from stallmark.schema import words
 from stallmark.schema.draw import Ints, whole
-from stallmark.schema.mail.scale import LEAST_BYTES, MEAN_BYTES, MOST_BYTES
+from stallmark.schema.mail import LEAST_BYTES, MEAN_BYTES, MOST_BYTES
 from stallmark.schema.words import chosen, prose, short
 
 DELIVERED = 2**42

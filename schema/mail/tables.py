@@ -32,8 +32,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.mssql import DATETIME2
 
-from stallmark.schema.mail.scale import MEAN_BYTES
-from stallmark.schema.placement.design import GROWING
+from stallmark.schema.mail import MEAN_BYTES
+from stallmark.schema.placement import GROWING
 from stallmark.schema.size import Article
 
 METADATA = MetaData(

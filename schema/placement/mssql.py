@@ -17,7 +17,7 @@ from stallmark.engines.mssql.odbc import api, execute, failed, name, stay_open, 
 from stallmark.engines.mssql.server import Server
 from stallmark.errors import StallmarkError
 from stallmark.schema.ddl import Ddl
-from stallmark.schema.placement.design import DATES, MIB, PRIMARY, Design, File, Settings, TableGroup
+from stallmark.schema.placement import DATES, MIB, PRIMARY, Design, File, Settings, TableGroup
 
 # The order of rows on SQL Server other than by primary key: by a column, in a columnstore, in partitions.
 #

@@ -13,8 +13,7 @@ from stallmark.engines.mssql.odbc import api, failed, name, text
 from stallmark.engines.mssql.server import Server
 from stallmark.errors import StallmarkError
 from stallmark.schema.deploy import schemas_of
-from stallmark.schema.placement import mssql
-from stallmark.schema.placement.design import (
+from stallmark.schema.placement import (
     LEAST_BYTES,
     MIB,
     PRIMARY,
@@ -24,6 +23,7 @@ from stallmark.schema.placement.design import (
     TableGroup,
     TempDb,
     is_windows,
+    mssql,
 )
 from stallmark.schema.placement.mssql import create_database, file_clause, run, size
 

@@ -17,7 +17,7 @@ from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.schema.ddl import Ddl
 from stallmark.schema.deploy import schemas_of
-from stallmark.schema.placement.design import Design, Settings, TableGroup
+from stallmark.schema.placement import Design, Settings, TableGroup
 
 
 def refuse_impossible(engine: PostgresEngine, design: Design) -> None:

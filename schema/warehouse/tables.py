@@ -28,7 +28,7 @@ from sqlalchemy import (
     Table,
 )
 
-from stallmark.schema.placement.design import DATES, GROWING
+from stallmark.schema.placement import DATES, GROWING
 
 METADATA = MetaData(
     schema="warehouse",

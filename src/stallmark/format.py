@@ -1,13 +1,16 @@
 """Write numbers, shares, sizes, durations and times as text: the one place for reports, the terminal and sentences.
 
 Three significant digits below 1,000, whole numbers with thousands separators from there on. `None` and NaN are
-written as an en dash: nothing was measured, which is not the same as zero.
+written as an en dash: nothing was measured, which is not the same as zero. Fields of a row declare here how their
+column in a table is written, as units are declared with the columns of a record.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, tzinfo
+from functools import cache
+from typing import Any, NamedTuple, get_type_hints
 
 import humanize
 
@@ -274,3 +277,31 @@ def _significant(value: float, digits: int) -> str:
 
 def _without_zeros(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+class Shown(NamedTuple):
+    """The column of a field: its title, how a value is written, and the title above it and its neighbours. Columns of
+    high `importance` leave a narrow terminal first; 0 never leaves."""
+
+    title: str
+    write: Callable[[Any], str] = number
+    group: str = ""
+    is_word: bool = False
+    importance: int = 0
+
+
+def words(title: str, write: Callable[[Any], str] = str) -> Shown:
+    return Shown(title, write, is_word=True)
+
+
+def in_lower_case(name: str | None) -> str:
+    """Write a name as the server has it, in capitals and underscores, as words."""
+    return (name or NONE).replace("_", " ").lower()
+
+
+@cache
+def shown_fields(row: type) -> list[tuple[str, Shown]]:
+    """Return the fields that are columns, in the order of the class."""
+    hints = get_type_hints(row, include_extras=True)
+    marks = ((name, mark) for name, hint in hints.items() for mark in getattr(hint, "__metadata__", ()))
+    return [(name, mark) for name, mark in marks if isinstance(mark, Shown)]

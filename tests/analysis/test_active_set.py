@@ -8,11 +8,11 @@ from support.manifests import changed, on
 from support.synthetic import BLOCK, MIB, Truth, make_run
 from support.synthetic_steps import only_step
 
+from stallmark.analysis.environment_cautions import ArrayKind
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import ExperimentKind
-from stallmark.analysis.read.interval import ReadKind
+from stallmark.analysis.read.times import ReadKind
 from stallmark.analysis.run import summarise_run
-from stallmark.analysis.storage_cautions import ArrayKind
 from stallmark.record.reader import Record, find_records
 
 

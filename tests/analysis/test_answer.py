@@ -9,16 +9,16 @@ from support import report_summaries as summaries
 from support.findings import facts_of
 from support.steps import changed_step
 
-from stallmark.analysis.bottleneck.device_verdict import IS_BOTTLENECK, DeviceKind
+from stallmark.analysis.bottleneck import IS_BOTTLENECK, DeviceKind
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.conclusions import _bottleneck, _cost_of_others, _flash, _unsteady, knee
 from stallmark.analysis.finding import ExperimentKind, Finding, caution, info
-from stallmark.analysis.points import Point, points, step_names
+from stallmark.analysis.metrics import Point, points, step_names
 from stallmark.analysis.read.active_set import FlashUse
 from stallmark.analysis.read.transactions import MaintenanceSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.thresholds import Threshold, verdicts_over_steps
-from stallmark.analysis.validity.invalid import ValidityKind
+from stallmark.analysis.validity import ValidityKind
 from stallmark.report.text import sentence
 
 BUSY = 0.95

@@ -12,14 +12,14 @@ from support.synthetic import Truth, make_run
 from support.synthetic_steps import WAITS, only_step, step_of
 from support.tables import get, put
 
-from stallmark.analysis.bottleneck import attribution
-from stallmark.analysis.bottleneck.attribution import divide_io
-from stallmark.analysis.bottleneck.device_verdict import DeviceKind
-from stallmark.analysis.bottleneck.laws import WHAT_IF_MS, predict
-from stallmark.analysis.bottleneck.summary import PARTS, Demands, Source
+from stallmark.analysis import attribution
+from stallmark.analysis.attribution import divide_io
+from stallmark.analysis.bottleneck import DeviceKind
+from stallmark.analysis.prediction import WHAT_IF_MS, predict
 from stallmark.analysis.read.counters import Counters, Delta
-from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, OwnCpu
+from stallmark.analysis.read.times import Interval
+from stallmark.analysis.step_summary import PARTS, Demands, Source
 from stallmark.stats.thresholds import MODEL_ERROR
 
 

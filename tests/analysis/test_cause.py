@@ -11,11 +11,11 @@ from support.synthetic_shapes import Shape, make_shaped_run
 from support.synthetic_steps import WAITS, only_step, step_of
 from support.tables import get, put
 
-from stallmark.analysis.bottleneck.laws import wait_laws
-from stallmark.analysis.bottleneck.summary import Associated, LawKind, NoteKind, Source
+from stallmark.analysis.attribution import wait_laws
 from stallmark.analysis.read.server_summary import ServerWait
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.waits import part_of
+from stallmark.analysis.step_summary import Associated, LawKind, NoteKind, Source
 
 
 def test_the_response_time_is_divided_as_sessions_were_seen(slow):

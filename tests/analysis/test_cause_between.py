@@ -8,12 +8,12 @@ import pytest
 from support.findings import facts_of, kinds_of
 from support.steps import changed_step
 
-from stallmark.analysis.bottleneck.device_verdict import DeviceKind
-from stallmark.analysis.bottleneck.summary import Budget, Source, StepCause
-from stallmark.analysis.cause.evidence import Cause, CauseKind, ChangeKind, ComparedFigure, ModelTest, Storage
-from stallmark.analysis.cause.explain import explain
+from stallmark.analysis.bottleneck import DeviceKind
+from stallmark.analysis.cause import explain
+from stallmark.analysis.cause_evidence import Cause, CauseKind, ChangeKind, ComparedFigure, Storage
 from stallmark.analysis.finding import Finding, info
-from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.prediction import ModelTest
+from stallmark.analysis.step_summary import Budget, Source, StepCause, StepSummary
 from stallmark.report.text.cause import evidence_words
 
 

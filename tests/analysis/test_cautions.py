@@ -14,10 +14,10 @@ from support.synthetic_steps import WAITS
 
 from stallmark.analysis.cautions import CautionKind, cautions
 from stallmark.analysis.compare.settings import StorageKind, folders_on_one_disk
+from stallmark.analysis.environment_cautions import AboveKind, ArrayKind, above_device, array_cautions
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.read.queries import StreamQuerySummary, StreamsSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.storage_cautions import AboveKind, ArrayKind, above_device, array_cautions
 from stallmark.record.reader import Record
 
 # The caution on servers that count a session's I/O when its transaction ends: only if that moves much of it.

@@ -16,7 +16,7 @@ from stallmark.analysis.experiment import answer
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.thresholds import fail_rule
-from stallmark.analysis.validity.invalid import ValidityKind
+from stallmark.analysis.validity import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.report.text.steady import run_failure
 

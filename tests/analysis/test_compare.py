@@ -7,7 +7,7 @@ import pytest
 from support.comparisons import QUIET, made, only, with_manifest, with_step
 from support.findings import facts_of, kinds_of
 
-from stallmark.analysis.compare.plan import plan_runs
+from stallmark.analysis.compare.claims import plan_runs
 from stallmark.analysis.compare.settings import DifferenceKind
 from stallmark.analysis.compare.sides import Unpaired
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
@@ -15,7 +15,7 @@ from stallmark.analysis.compare.verdicts import compare_runs, comparison_within
 from stallmark.analysis.finding import EndKind, caution, invalid
 from stallmark.analysis.steady import Steadiness
 from stallmark.analysis.thresholds import fail_rule
-from stallmark.analysis.validity.invalid import ValidityKind
+from stallmark.analysis.validity import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.course import Condition
 from stallmark.report.text.steady import comparison_failures

@@ -12,7 +12,7 @@ from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.finding import invalid
 from stallmark.analysis.read.server_summary import StatementSummary
 from stallmark.analysis.steady import Steadiness
-from stallmark.analysis.validity.invalid import CounterSource, ValidityKind
+from stallmark.analysis.validity import CounterSource, ValidityKind
 from stallmark.errors import StallmarkError
 
 NEVER = Steadiness("never_became_steady", "", "TPS", 600, "", trend_p=0.015, change_p=0.5)

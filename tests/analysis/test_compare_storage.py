@@ -8,7 +8,7 @@ from support.flash_records import probe_result
 
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
-from stallmark.analysis.storage_cautions import ArrayKind, array_cautions
+from stallmark.analysis.environment_cautions import ArrayKind, array_cautions
 
 
 def probed(run, before, after):

@@ -13,7 +13,7 @@ from support.tables import InMemory
 from stallmark.analysis.read import rises
 from stallmark.analysis.read.counters import Counters, read_counters
 from stallmark.analysis.read.rises import NONE, Codes, PairCodes
-from stallmark.analysis.read.sample_times import longest_apart_s
+from stallmark.analysis.read.times import longest_apart_s
 from stallmark.errors import StallmarkError
 from stallmark.stats.thresholds import GAP_S
 

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.validity.driver_bound import _spread_back, driver_bound, little_gap
-from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.analysis.read.times import Interval
+from stallmark.analysis.validity import ValidityKind, _spread_back, driver_bound, little_gap
 
 SECONDS, INTERVAL = 30, Interval(0, 5, 15, 10.0, False)
 

@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.manifests import a_manifest
 
-from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.throughput import DriverTables, Part, read_load
+from stallmark.analysis.read.times import Interval
 from stallmark.errors import StallmarkError
 from stallmark.record import histogram as hdr
 from stallmark.record.manifest import Manifest
-from stallmark.record.of_load import LoadRecord
-from stallmark.record.reader import Record
+from stallmark.record.reader import LoadRecord, Record
 from stallmark.record.schema import OWN_STATEMENTS, TABLES
 
 SCHEMAS = TABLES | {"own_statements": OWN_STATEMENTS}

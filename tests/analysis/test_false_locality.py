@@ -12,7 +12,7 @@ from support.manifests import changed
 from support.synthetic import MIB, Step, make_run
 from support.traces import FILES, PAGE, TRUTH, put_trace
 
-from stallmark.analysis.locality.summary import Locality, LocalityKind, characterise
+from stallmark.analysis.locality import Locality, LocalityKind, characterise
 from stallmark.record.reader import find_records
 
 BEGIN, END = 5, 35  # of the measured interval

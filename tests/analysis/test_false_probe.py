@@ -15,11 +15,9 @@ from support.probes import NOISE, READ, STREAM, probe, step, write_probe
 from support.wording import kinds_in
 
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.probe.against_database import Achieved, AgainstProbe, compare_with_probe
-from stallmark.analysis.probe.drift import drift
-from stallmark.analysis.probe.experiment import summarise_probes
-from stallmark.analysis.probe.saturation import ProbeKind, array_memory_caution, overall_finding, saturation
-from stallmark.record.probe import ProbeResult, ProbeStep
+from stallmark.analysis.probe import ProbeKind, array_memory_caution, overall_finding, saturation, summarise_probes
+from stallmark.analysis.probe_comparison import Achieved, AgainstProbe, compare_with_probe, drift
+from stallmark.record.manifest.storage import ProbeResult, ProbeStep
 from stallmark.record.reader import find_records
 
 GIB = 1 << 30

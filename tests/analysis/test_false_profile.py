@@ -17,12 +17,11 @@ import pytest
 from support.profiles import AT, DATA, GIB, LENGTH, LOG, Row, write_made_profile
 
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.profile.intervals import Samples, sample_times
-from stallmark.analysis.profile.rates import ProfileKind
-from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
-from stallmark.record.profile.interval_table import Waited, read_imported
-from stallmark.record.profile.manifest import ProfiledServer, Session
-from stallmark.record.profile.raw import SAMPLES
+from stallmark.analysis.profile import ProfileSummary, summarise_profile
+from stallmark.analysis.profile_intervals import Samples, sample_times
+from stallmark.analysis.profile_rates import ProfileKind
+from stallmark.record.profile import ProfiledServer, Session, Waited, read_imported
+from stallmark.record.profile_counters import SAMPLES
 from stallmark.report.text import sentence
 
 DAY = 5760
@@ -45,8 +44,8 @@ def summary(
         made = write_made_profile(Path(folder) / "p", count, **options)
         more = {"waits": waits, "longest_transaction_s": longest_transaction_s}
         intervals = replace(read_imported(made), **more)
-        patch.setattr("stallmark.analysis.profile.summary.intervals_of", lambda *_: intervals)
-        patch.setattr("stallmark.analysis.profile.summary.samples_of", lambda _: samples)
+        patch.setattr("stallmark.analysis.profile.intervals_of", lambda *_: intervals)
+        patch.setattr("stallmark.analysis.profile.samples_of", lambda _: samples)
         return summarise_profile(made)
 
 

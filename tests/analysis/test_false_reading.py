@@ -25,22 +25,20 @@ from support.synthetic_steps import STEADY, WAITS, only_step, step_of
 from support.tables import get, put
 from support.wording import kinds_in
 
-from stallmark.analysis.bottleneck.laws import wait_laws
-from stallmark.analysis.bottleneck.summary import Law, LawKind, NoteKind, StepCause
+from stallmark.analysis.attribution import wait_laws
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import Kind, info
-from stallmark.analysis.read.interval import Interval, ReadKind
+from stallmark.analysis.prediction import predict_throughputs
 from stallmark.analysis.read.io_latency import HistogramSamples, summarise_io_latency
 from stallmark.analysis.read.server_summary import IoSummary, ServerWait
 from stallmark.analysis.read.statements import Dropped, QueryStore, State, Statements
 from stallmark.analysis.read.throughput import Load
+from stallmark.analysis.read.times import Interval, ReadKind
 from stallmark.analysis.read.transactions import Errors, Key
-from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.what_if import predict_throughputs
+from stallmark.analysis.step_summary import Law, LawKind, NoteKind, StepCause, StepSummary
 from stallmark.attach.attach import Request, Wanted, attach
 from stallmark.attach.summary import AttachKind
-from stallmark.record.of_load import LoadRecord
-from stallmark.record.reader import Record
+from stallmark.record.reader import LoadRecord, Record
 from stallmark.report.text import sentence
 
 MINUTE = Interval(0, 0, 60, 60.0, False)

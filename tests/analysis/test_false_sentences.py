@@ -22,19 +22,18 @@ from support.searches import searched
 from support.steps import changed_step
 from support.wording import kinds, kinds_in
 
-from stallmark.analysis.bottleneck.attribution import IoTime
-from stallmark.analysis.bottleneck.device_verdict import DeviceKind, device_verdict
-from stallmark.analysis.bottleneck.summary import Law, LawKind, NoteKind, StepCause
-from stallmark.analysis.cause.evidence import CauseKind, ChangeKind
-from stallmark.analysis.cause.explain import explain
+from stallmark.analysis.attribution import IoTime
+from stallmark.analysis.bottleneck import DeviceKind, device_verdict
+from stallmark.analysis.cause import explain
+from stallmark.analysis.cause_evidence import CauseKind, ChangeKind
 from stallmark.analysis.cautions import CautionKind, cautions
 from stallmark.analysis.ceiling import CeilingKind, MailIoKind, ceiling_findings, ceilings, mailboxes_of_steps
-from stallmark.analysis.compare.claims import Claims
-from stallmark.analysis.compare.plan import plan_runs
+from stallmark.analysis.compare.claims import Claims, plan_runs
 from stallmark.analysis.compare.settings import DifferenceKind, StorageKind, undeclared_differences
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.conclusions import conclusions
+from stallmark.analysis.environment_cautions import AboveKind, ArrayKind, HistoryKind, ServerKind, shallow_history
 from stallmark.analysis.finding import (
     DataKind,
     EndKind,
@@ -46,11 +45,13 @@ from stallmark.analysis.finding import (
     info,
     mixed_versions,
 )
-from stallmark.analysis.loads.step import LoadsKind, few_done
-from stallmark.analysis.points import points
-from stallmark.analysis.pool_curve.findings import CurveKind, FlashKind
-from stallmark.analysis.probe.saturation import PageCacheKind
-from stallmark.analysis.profile.rates import ProfileKind
+from stallmark.analysis.flash_for_memory import FlashKind
+from stallmark.analysis.gates import Gate, GateKind
+from stallmark.analysis.load_steps import LoadsKind, few_done
+from stallmark.analysis.metrics import points
+from stallmark.analysis.pool_curve import CurveKind
+from stallmark.analysis.probe import PageCacheKind
+from stallmark.analysis.profile_rates import ProfileKind
 from stallmark.analysis.queries import (
     QueryCell,
     QueryComparison,
@@ -60,17 +61,13 @@ from stallmark.analysis.queries import (
     query_findings,
 )
 from stallmark.analysis.read.active_set import ActiveSet, FlashUse
-from stallmark.analysis.read.interval import Cycles, CyclesBy, ReadKind
 from stallmark.analysis.read.io import MailIo
+from stallmark.analysis.read.times import Cycles, CyclesBy, ReadKind
 from stallmark.analysis.read.transactions import MaintenanceSummary
 from stallmark.analysis.run import RunKind, RunSummary
-from stallmark.analysis.server_cautions import ServerKind
 from stallmark.analysis.steady import CycleKind, Judgement, Steadiness, SteadyKind
-from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.storage_cautions import AboveKind, ArrayKind, HistoryKind, shallow_history
-from stallmark.analysis.validity.gates import Gate
-from stallmark.analysis.validity.invalid import ValidityKind
-from stallmark.analysis.validity.kinds import GateKind
+from stallmark.analysis.step_summary import Law, LawKind, NoteKind, StepCause, StepSummary
+from stallmark.analysis.validity import ValidityKind
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition
 from stallmark.record.manifest.workload import TradeHistory, Waited

@@ -22,24 +22,23 @@ from support.synthetic_steps import STEADY, only_step, step_of
 from support.tables import get, put
 from support.wording import kinds_in
 
+from stallmark.analysis import gates
 from stallmark.analysis.compare.settings import IntentKind, intended_differences
 from stallmark.analysis.experiment import marks, summarise
 from stallmark.analysis.finding import Kind
-from stallmark.analysis.read.interval import CyclesBy, Interval
+from stallmark.analysis.gates import GateKind
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
+from stallmark.analysis.read.times import CyclesBy, Interval
 from stallmark.analysis.read.transactions import Lateness
 from stallmark.analysis.run import RunSummary
+from stallmark.analysis.service_level import ServiceLevelKind, judge_reads, make_objective
 from stallmark.analysis.steady import CycleKind, Marks, Rate, SteadyKind, cut_to_whole_cycles, judge, missing_checkpoint
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity import gates
-from stallmark.analysis.validity.invalid import ValidityKind
-from stallmark.analysis.validity.kinds import GateKind, ServiceLevelKind
-from stallmark.analysis.validity.service_level import judge_reads, make_objective
+from stallmark.analysis.validity import ValidityKind
 from stallmark.record.manifest.course import Unheard
 from stallmark.record.manifest.storage import Device, Devices
 from stallmark.record.manifest.workload import Counted
-from stallmark.record.of_load import LoadRecord
-from stallmark.record.reader import Record
+from stallmark.record.reader import LoadRecord, Record
 from stallmark.report.text import sentence
 
 

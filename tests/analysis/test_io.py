@@ -15,11 +15,10 @@ from support.synthetic import Truth, make_run
 from support.synthetic_steps import STEADY, only_step, steady, step_of
 from support.tables import InMemory
 
-from stallmark.analysis.bottleneck.summary import NoteKind
 from stallmark.analysis.cautions import cautions
 from stallmark.analysis.ceiling import mailboxes_of_ceilings, mailboxes_of_steps
-from stallmark.analysis.points import Point
-from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.environment_cautions import ServerKind
+from stallmark.analysis.metrics import Point
 from stallmark.analysis.read.io import (
     SERVER,
     MailIo,
@@ -33,7 +32,8 @@ from stallmark.analysis.read.io import (
 from stallmark.analysis.read.server_io import AUTOVACUUM, DATA, by_process, read_server_io, summarise_processes
 from stallmark.analysis.read.server_summary import ProcessIo
 from stallmark.analysis.read.throughput import Load, read_load
-from stallmark.analysis.server_cautions import ServerKind
+from stallmark.analysis.read.times import Interval
+from stallmark.analysis.step_summary import NoteKind
 from stallmark.record.manifest.workload import Transaction
 from stallmark.record.reader import Record
 from stallmark.report.sections.server import processes

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.tables import InMemory
 
-from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.load_io import OTHER_SESSIONS, IoByLoad, LoadIo, LoadSessions
 from stallmark.analysis.read.server_io import read_server_io
+from stallmark.analysis.read.times import Interval
 from stallmark.collectors.base import EndedSessions
 
 STEP = Interval(index=0, begin=10, end=30, planned_s=20, cut=False)

@@ -13,19 +13,18 @@ from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.compare.summary import PairKind, Verdict
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import ExperimentKind
-from stallmark.analysis.loads.step import LoadsKind, _level_of_raw, count_drives, few_done
-from stallmark.analysis.loads.summary import LoadsSummary, has_loads, summarise_loads
+from stallmark.analysis.load_steps import LoadsKind, _level_of_raw, count_drives, few_done
+from stallmark.analysis.loads import LoadsSummary, has_loads, summarise_loads
 from stallmark.analysis.read import server_io
 from stallmark.analysis.read.load_io import RawFigures
-from stallmark.analysis.read.sample_times import rows_by_sample
-from stallmark.analysis.validity.invalid import ValidityKind
-from stallmark.analysis.validity.service_level import LevelOutcome
+from stallmark.analysis.read.times import rows_by_sample
+from stallmark.analysis.service_level import LevelOutcome
+from stallmark.analysis.validity import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.manifest.workload import Load
-from stallmark.record.of_load import LoadRecord
-from stallmark.record.reader import Record, find_records
-from stallmark.report.loads.document import picture_of_loads
+from stallmark.record.reader import LoadRecord, Record, find_records
+from stallmark.report.loads import picture_of_loads
 from stallmark.report.text import sentence
 from stallmark.scenarios.load import RawLoad
 

@@ -10,7 +10,7 @@ from support.synthetic import Truth, make_run
 from support.traces import FILES, MIB, PAGE, READ, SYNC, TRUTH, WRITE, make_pools, make_traced, put_samples, put_trace
 
 from stallmark.analysis.finding import Severity
-from stallmark.analysis.locality.summary import (
+from stallmark.analysis.locality import (
     OF_BROKERAGE,
     Locality,
     LocalityKind,
@@ -21,6 +21,7 @@ from stallmark.analysis.locality.summary import (
     reads_at,
     slope_of,
 )
+from stallmark.analysis.locality_trace import COLD, stack_distances
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
 from stallmark.stats.thresholds import SHARE_SAMPLES
@@ -223,3 +224,33 @@ def test_published_figures_are_of_the_brokerage_alone():
         0.027: 0.666, 0.059: 0.56, 0.076: 0.47, 0.083: 0.44, 0.088: 0.41, 0.53: 0.001,
     }  # fmt: skip
     assert all(one.source and one.of for one in OF_BROKERAGE)
+
+
+# Stack distances, against a list that is kept in the order of use
+
+
+def naive(pages: list[int]) -> list[int]:
+    stack: list[int] = []
+    found = []
+    for page in pages:
+        found.append(stack.index(page) + 1 if page in stack else COLD)
+        if page in stack:
+            stack.remove(page)
+        stack.insert(0, page)
+    return found
+
+
+@given(st.lists(st.integers(0, 12), max_size=200) | st.lists(st.integers(0, 2**40), max_size=60))
+def test_distances_are_those_of_a_stack(pages: list[int]):
+    assert stack_distances(np.array(pages, dtype=np.int64)).tolist() == naive(pages)
+
+
+@given(st.lists(st.integers(0, 30), max_size=300), st.integers(1, 40))
+def test_a_cache_answers_what_is_no_further_than_its_size(pages: list[int], size: int):
+    cache: list[int] = []
+    hits = 0
+    for page in pages:
+        hits += page in cache
+        cache = [page, *(one for one in cache if one != page)][:size]
+    distances = stack_distances(np.array(pages, dtype=np.int64))
+    assert ((distances != COLD) & (distances <= size)).sum() == hits

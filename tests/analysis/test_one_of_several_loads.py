@@ -6,16 +6,13 @@ from support.manifests import a_manifest
 from support.synthetic_loads import LoadsStep, alone_and_together, make_loads_run
 from support.tables import get, put
 
-from stallmark.analysis.bottleneck.summary import LawKind, NoteKind
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.loads.summary import summarise_loads
-from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.loads import summarise_loads
 from stallmark.analysis.read.throughput import read_load
-from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity.driver_bound import driver_bound
-from stallmark.analysis.validity.kinds import ValidityKind
-from stallmark.record.of_load import LoadRecord
-from stallmark.record.reader import Record
+from stallmark.analysis.read.times import Interval
+from stallmark.analysis.step_summary import LawKind, NoteKind, StepSummary
+from stallmark.analysis.validity import ValidityKind, driver_bound
+from stallmark.record.reader import LoadRecord, Record
 from stallmark.record.writer import RecordWriter
 
 STEPS = alone_and_together({"mail": (60.0, 30.0), "bank": (200.0, 80.0)}, scan=(900.0, 300.0), reports=(0.5, 0.25))

@@ -9,11 +9,9 @@ from support.probes import probe, step
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.probe.experiment import _not_at_device
-from stallmark.analysis.probe.saturation import PageCacheKind, page_cache_cautions, page_cache_cautions_of_runs
-from stallmark.record.manifest.storage import Device, Devices, EmulatedArray, Probes
+from stallmark.analysis.probe import PageCacheKind, _not_at_device, page_cache_cautions, page_cache_cautions_of_runs
+from stallmark.record.manifest.storage import Device, Devices, DirectIo, EmulatedArray, Probes, ProbeStep
 from stallmark.record.manifest.workload import Load, RawPlan, Step
-from stallmark.record.probe import DirectIo, ProbeStep
 from stallmark.record.reader import Record
 
 THROUGH = DirectIo("through", "ext4, data=journal")

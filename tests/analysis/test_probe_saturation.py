@@ -14,7 +14,7 @@ from support.array_model import Array
 from support.probes import READ, STREAM, of_disks, probe, step
 
 from stallmark.analysis.finding import info
-from stallmark.analysis.probe.saturation import ProbeKind, is_unstable, overall_finding, saturation, saturations
+from stallmark.analysis.probe import ProbeKind, is_unstable, overall_finding, saturation, saturations
 from stallmark.storage.emulator.models import ArrayModel
 
 DEPTHS = (1, 2, 4, 8, 16, 32)

@@ -12,7 +12,6 @@ from support.synthetic_queries import GAP_S, make_query_run
 from stallmark.analysis.compare.summary import PairKind, ReasonKind
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.queries import QueryKind, is_io
-from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.read.queries import (
     composite_metric,
     counted_s,
@@ -21,6 +20,7 @@ from stallmark.analysis.read.queries import (
     rounded,
     throughput_metric,
 )
+from stallmark.analysis.read.times import ReadKind
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
 from stallmark.report.experiment import experiment_in_json

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.synthetic import Truth, histogram, make_run
 
-from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.load_io import RawFigures, read_raw_io
+from stallmark.analysis.read.times import Interval
 from stallmark.record import schema
 from stallmark.record.reader import Record, recorded_seconds
 from stallmark.record.writer import RecordWriter

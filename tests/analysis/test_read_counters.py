@@ -23,8 +23,8 @@ from stallmark.analysis.compare.summary import CheckKind, PairKind
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.read import counters
 from stallmark.analysis.read.counters import Counters, read_counters
-from stallmark.analysis.read.interval import Interval, ReadKind
 from stallmark.analysis.read.server_io import read_server_io
+from stallmark.analysis.read.times import Interval, ReadKind
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.reader import Record
 from stallmark.report.experiment import experiment_in_json

@@ -11,9 +11,8 @@ from support.synthetic import make_run
 from support.synthetic_steps import STEADY, WAITS, only_step
 from support.tables import get, put
 
-from stallmark.analysis.bottleneck.summary import NoteKind
-from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity.invalid import ValidityKind
+from stallmark.analysis.step_summary import NoteKind, StepSummary
+from stallmark.analysis.validity import ValidityKind
 from stallmark.stats.thresholds import LOST_WITHIN_S
 
 LOST = (ValidityKind.SERVER_STARTED, ValidityKind.CONNECTIONS_LOST)

@@ -6,11 +6,11 @@ import pytest
 from support.manifests import a_manifest, on
 from support.synthetic import EMULATED
 
-from stallmark.analysis.storage_cautions import HistoryKind, shallow_histories
+from stallmark.analysis.environment_cautions import HistoryKind, shallow_histories
 from stallmark.loaders.load import expected_bytes
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import TRADES_PER_ACCOUNT, trade_history
-from stallmark.schema.brokerage.population import ACCOUNTS, TRADES_PER_DAY, Population
+from stallmark.schema.brokerage import ACCOUNTS, TRADES_PER_DAY, Population
 from stallmark.stats.thresholds import DEEP_BYTES, DEEP_CUSTOMERS, SHALLOW_DAYS
 from stallmark.transactions import find_workload
 

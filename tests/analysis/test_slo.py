@@ -3,10 +3,9 @@
 import pytest
 
 from stallmark.analysis.finding import Finding, caution
-from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
-from stallmark.analysis.validity.kinds import ServiceLevelKind
-from stallmark.analysis.validity.service_level import READY_MADE, judge_reads, make_objective
+from stallmark.analysis.read.times import ReadKind
+from stallmark.analysis.service_level import READY_MADE, ServiceLevelKind, judge_reads, make_objective
 
 OLTP = make_objective("oltp", None, "p95")
 

@@ -14,14 +14,14 @@ from support.synthetic import EMULATED, MIB, Step, Truth, make_experiment, make_
 from support.synthetic_steps import STEADY, step_of
 from support.tables import With, get, put
 
-from stallmark.analysis.bottleneck.device_verdict import DeviceKind
+from stallmark.analysis.bottleneck import DeviceKind
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import ExperimentKind, invalid
-from stallmark.analysis.pool_curve.findings import CurveKind
-from stallmark.analysis.read.interval import ReadKind
-from stallmark.analysis.validity.invalid import CounterSource, ValidityKind
-from stallmark.analysis.validity.kinds import GateKind
+from stallmark.analysis.gates import GateKind
+from stallmark.analysis.pool_curve import CurveKind
+from stallmark.analysis.read.times import ReadKind
+from stallmark.analysis.validity import CounterSource, ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records
 from stallmark.report.experiment import experiment_in_json

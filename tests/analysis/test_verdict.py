@@ -1,7 +1,7 @@
 import pytest
 
-from stallmark.analysis.bottleneck.attribution import IoTime
-from stallmark.analysis.bottleneck.device_verdict import IS_BOTTLENECK, DeviceKind, JudgedDevice, device_verdict
+from stallmark.analysis.attribution import IoTime
+from stallmark.analysis.bottleneck import IS_BOTTLENECK, DeviceKind, JudgedDevice, device_verdict
 
 IN_DEVICE = IoTime()
 

@@ -3,10 +3,10 @@ import pytest
 from support.tables import InMemory
 
 from stallmark.analysis.read.counters import Delta
-from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import host_cpu
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.read.throughput import Part
+from stallmark.analysis.read.times import Interval
 from stallmark.analysis.read.waits import SessionWaits
 
 READ, WRITE, LOCK = ("io", "IO:DataFileRead"), ("io", "IO:DataFileWrite"), ("lock", "Lock:tuple")

@@ -259,7 +259,7 @@ def test_a_format_that_is_said_is_not_guessed():
 
 
 def test_a_csv_that_is_too_large_to_be_held_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("stallmark.record.formats.table._LARGEST", 10)
+    monkeypatch.setattr("stallmark.record.formats.open_csv._LARGEST", 10)
     with pytest.raises(StallmarkError, match="more than 10 characters"):
         formats.read(Wanted(SAMPLES / "svc_volumes.csv"))
 

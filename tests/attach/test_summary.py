@@ -14,7 +14,7 @@ from support.pages import render
 from support.synthetic import Step, Truth, make_run
 
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.times import Interval
 from stallmark.attach.attach import Request, Wanted, attach
 from stallmark.attach.section import clocks, correlations, figures, hints
 from stallmark.attach.summary import Sampled, choose, correlate, kind_of

@@ -47,8 +47,8 @@ def test_open_arrivals_are_refused(scenario):
 @pytest.mark.parametrize(("most", "prepared"), [(None, 8), (3, 4), (40, 40)])
 def test_a_run_is_prepared_for_the_most_users(scenario, most, prepared):
     four = scenario(users=4)
-    [spec] = load_specs(four, four.variants[0], by_hand=on_page(most))
+    [spec] = load_specs(four, four.variants[0], most_users=on_page(most).most_users)
     assert spec.most_users == prepared and spec.users == (4,)
-    assert sessions(four, four.variants[0], 1, on_page(most))[0] == prepared
+    assert sessions(four, four.variants[0], 1, on_page(most).most_users)[0] == prepared
     [unchanged] = load_specs(four, four.variants[0])
     assert unchanged.most_users == 4 and sessions(four, four.variants[0], 1)[0] == 4

@@ -11,11 +11,11 @@ import pytest
 from support.command_line import stallmark
 from support.locks import in_the_way
 
-from stallmark.cli.check import answers
+from stallmark.cli.build import answers
 from stallmark.cli.main import main
 from stallmark.engines import open_engine
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine, note_content
-from stallmark.engines.postgres.embedded.ownership import claim
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine, note_content
+from stallmark.engines.postgres.embedded_ownership import claim
 from stallmark.errors import StallmarkError
 from stallmark.experiment.target import Target
 from stallmark.loaders.load import build

@@ -29,7 +29,7 @@ from stallmark.errors import StallmarkError
 from stallmark.experiment.runner import ExperimentEnd, Runner
 from stallmark.sizing.demand import demand_of
 from stallmark.stopping import StopSignal
-from stallmark.storage.probe.probe_file import ProbeFile
+from stallmark.storage.probe_file import ProbeFile
 
 CI = Path(__file__).parents[2] / "docs" / "ci.md"
 CODES = {
@@ -226,11 +226,11 @@ def test_work_that_was_stopped_says_so_although_its_report_fails(named, monkeypa
             (folder / name).write_text("{")
         raise StopSignal(signal.SIGINT)
 
-    room = "stallmark.storage.probe"
-    monkeypatch.setattr(f"{room}.tool.find_tool", lambda **_: None)
-    monkeypatch.setattr(f"{room}.measurement.refuse_memory", lambda folder: None)
-    monkeypatch.setattr("stallmark.experiment.probe_run.shown_file", lambda *_: nullcontext(ProbeFile(Path(), 1, True)))
-    monkeypatch.setattr(f"{room}.measurement.record_probe", lambda folder, *_: stop(folder))
+    room = "stallmark.storage"
+    monkeypatch.setattr(f"{room}.programs.find_tool", lambda **_: None)
+    monkeypatch.setattr(f"{room}.probe.refuse_memory", lambda folder: None)
+    monkeypatch.setattr("stallmark.experiment.runner.shown_file", lambda *_: nullcontext(ProbeFile(Path(), 1, True)))
+    monkeypatch.setattr(f"{room}.probe.record_probe", lambda folder, *_: stop(folder))
     monkeypatch.setattr("stallmark.profile.collection.Collection.run", lambda collection: stop(collection.folder))
     result = stallmark(*named.split())
     assert result.exit_code == 130 and "There is no report" in result.output, result.output

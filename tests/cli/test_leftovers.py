@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from support.command_line import stallmark
 
-from stallmark.engines.postgres.embedded import ownership
-from stallmark.leftovers import leftovers_of_dead_processes, temporary_name
+from stallmark.engines.postgres import embedded_ownership
+from stallmark.processes import leftovers_of_dead_processes, temporary_name
 
 OLD = 1_700_000_000
 
@@ -20,9 +20,9 @@ def memory(tmp_path, monkeypatch) -> Path:
     """Shared memory, and a folder for temporary files beside it, both empty."""
     for name in ("memory", "temporary"):
         (tmp_path / name).mkdir()
-    monkeypatch.setattr("stallmark.leftovers.SHARED_MEMORY", tmp_path / "memory")
-    monkeypatch.setattr(ownership, "SHARED_MEMORY", tmp_path / "memory")
-    monkeypatch.setattr(ownership, "_SEGMENTS", tmp_path / "segments")
+    monkeypatch.setattr("stallmark.processes.SHARED_MEMORY", tmp_path / "memory")
+    monkeypatch.setattr(embedded_ownership, "SHARED_MEMORY", tmp_path / "memory")
+    monkeypatch.setattr(embedded_ownership, "_SEGMENTS", tmp_path / "segments")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
@@ -77,8 +77,8 @@ def test_shared_memory_of_a_postgresql_is_left_when_no_process_maps_it_and_none_
     for name in ("list", "listed", "left"):
         os.utime(files[name], (OLD, OLD))
     with files["list"].open("r+b") as file, mmap.mmap(file.fileno(), 0):
-        assert [one.place for one in ownership.leftover_segments()] == [files["left"]]
-    [one] = [one for one in ownership.leftover_segments() if one.place == files["listed"]]
+        assert [one.place for one in embedded_ownership.leftover_segments()] == [files["left"]]
+    [one] = [one for one in embedded_ownership.leftover_segments() if one.place == files["listed"]]
     one.remove()
     assert not files["listed"].exists()
 
@@ -95,7 +95,7 @@ def test_where_a_process_does_not_show_what_it_maps_nothing_is_taken_for_left(me
         return "postgres\n" if file.name == "comm" else read(file, **options)
 
     monkeypatch.setattr(Path, "read_text", hidden)
-    assert list(ownership.leftover_segments()) == []
+    assert list(embedded_ownership.leftover_segments()) == []
 
 
 def test_the_sockets_of_a_server_that_is_about_to_start_are_left_alone(memory):
@@ -103,5 +103,5 @@ def test_the_sockets_of_a_server_that_is_about_to_start_are_left_alone(memory):
     sockets = Path(tempfile.gettempdir()) / f"stallmark-{os.getuid()}-0123456789ab"
     sockets.mkdir(mode=0o700)
     (sockets / "database").touch()
-    assert list(ownership.leftover_servers()) == [] and not Path("lock").exists()
+    assert list(embedded_ownership.leftover_servers()) == [] and not Path("lock").exists()
     assert stallmark("list", "--json").exit_code == 0 and sockets.exists()

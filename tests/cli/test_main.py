@@ -97,7 +97,7 @@ def test_a_deep_look_is_the_selftest(monkeypatch):
         asked.append((given[0], options))
         raise StallmarkError("That is enough.")
 
-    monkeypatch.setattr("stallmark.lab.selftest.selftest.selftest", look)
+    monkeypatch.setattr("stallmark.lab.selftest_checks.selftest", look)
     for command in (["doctor", "--deep"], ["selftest"]):
         assert stallmark(*command, "--seconds", "7", "--cap-memory").exit_code == 3
     assert asked[0] == asked[1] and asked[0][1] == {"seconds": 7, "keep": False, "may_cap_memory": True}
@@ -379,7 +379,7 @@ HEAVY = {
 FOR_HELP = {
     f"stallmark{module}"
     for module in (
-        "", ".capabilities", ".cli", ".cli.command", ".cli.ending", ".cli.entry", ".cli.main", ".stopping",
+        "", ".capabilities", ".cli", ".cli.command", ".cli.entry", ".cli.main", ".stopping",
         *(f".{each.name}" for each in installed()),
     )
 }  # fmt: skip
@@ -412,17 +412,16 @@ def test_help_and_the_completion_of_a_name_import_no_command():
 
 def test_mistakes_in_arguments_import_nothing_heavy():
     loaded = modules_after("stallmark rnu", *(f"stallmark {name} --no-such-option" for name in main.commands))
-    assert "stallmark.cli.whatif" in loaded and not HEAVY & loaded
+    assert "stallmark.cli.compare" in loaded and not HEAVY & loaded
 
 
 @pytest.mark.thorough
 def test_what_only_reads_files_loads_no_driver_and_no_database():
     loaded = modules_after("stallmark list", "stallmark status")
-    assert "stallmark.scenarios.model" in loaded and "stallmark.cli.status" in loaded
+    assert "stallmark.scenarios.model" in loaded and "stallmark.cli.runs" in loaded
     assert not {"psycopg", "locust", "plotly", "scipy.stats", "docker", "pyodbc", "duckdb"} & loaded
 
 
 def test_a_command_that_draws_no_chart_imports_no_plotly(tmp_path):
     loaded = modules_after(f"stallmark whatif {tmp_path}", f"stallmark runs --out {tmp_path}")
-    assert "stallmark.report.history" in loaded and "stallmark.report.what_if" in loaded
-    assert "plotly" not in loaded
+    assert "stallmark.report.briefs" in loaded and "plotly" not in loaded

@@ -10,26 +10,27 @@ import pytest
 from rich.console import Console
 from support.command_line import stallmark
 from support.profiles import write_made_profile
+from support.read_once import kept_summaries, read_once
 from support.sizings import write_sizing_of
 from support.synthetic import Truth, make_run
 from support.synthetic_loads import alone_and_together, make_loads_run
 
 from stallmark import format
-from stallmark.analysis.loads.summary import summarise_loads
-from stallmark.analysis.storage_cautions import shallow_history
-from stallmark.cli import check as show_findings
-from stallmark.cli import common as command
-from stallmark.cli import summaries
+from stallmark.analysis.environment_cautions import shallow_history
+from stallmark.analysis.loads import summarise_loads
+from stallmark.cli import build, output, summaries
 from stallmark.cli.main import main
-from stallmark.cli.show import ShowInSentences
+from stallmark.cli.output import ShowInSentences
 from stallmark.experiment.estimate import Estimate
 from stallmark.experiment.progress import Show
 from stallmark.record.manifest.workload import trade_history
-from stallmark.record.profile.manifest import read_profile
+from stallmark.record.profile import read_profile
 from stallmark.record.reader import find_records
 from stallmark.sizing.demand import demand_of
 from stallmark.transactions.brokerage import WORKLOAD
 from stallmark.transactions.checks import KEYS, ConditionResult
+
+__all__ = ["kept_summaries", "read_once"]
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,7 @@ def files(folder: Path) -> dict[str, bytes]:
         'sql ab from"users"', "status sizing --json", "runs --out .",
     ],
 )  # fmt: skip
+@pytest.mark.usefixtures("read_once")
 def test_output_for_machines_and_questions_write_no_file(folder, monkeypatch, command):
     monkeypatch.chdir(folder)
     before = files(folder)
@@ -83,6 +85,7 @@ def test_output_for_machines_and_questions_write_no_file(folder, monkeypatch, co
         ("characterise ab/a", "ab/a-locality.html"),
     ],
 )
+@pytest.mark.usefixtures("read_once")
 def test_a_page_changes_no_record_and_no_other_page(folder, monkeypatch, command, page):
     monkeypatch.chdir(folder)
     before = files(folder)
@@ -173,9 +176,9 @@ def printed(monkeypatch: pytest.MonkeyPatch):
 
     def show(*findings: ConditionResult) -> list[str]:
         console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
-        for module in (show_findings, command):
+        for module in (build, output):
             monkeypatch.setattr(module, "out", console)
-        show_findings.show_findings(findings)
+        build.show_findings(findings)
         return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
     return show
@@ -250,6 +253,7 @@ def made(folder: Path, monkeypatch) -> Path:
     return folder
 
 
+@pytest.mark.usefixtures("read_once")
 @pytest.mark.parametrize(
     ("command", "page"),
     [

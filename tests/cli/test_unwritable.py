@@ -64,8 +64,8 @@ def test_a_scenario_of_probes_is_refused(unwritable):
 ANALYSES = (
     "stallmark.sizing.summary.summarise_candidate",  # first: its module imports one below, and would keep None for it
     "stallmark.analysis.experiment.summarise",
-    "stallmark.analysis.probe.experiment.summarise_probes",
-    "stallmark.analysis.profile.summary.summarise_profile",
+    "stallmark.analysis.probe.summarise_probes",
+    "stallmark.analysis.profile.summarise_profile",
 )
 
 

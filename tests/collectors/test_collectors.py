@@ -20,8 +20,17 @@ from support.waiting import eventually
 from stallmark.collectors import ON_REQUEST, REGISTRY, collectors_for
 from stallmark.collectors.base import Row
 from stallmark.collectors.host import EMULATED_ONLY, DeviceIO, Host, ServerCpu
-from stallmark.collectors.postgres.counters import Checkpoints, Database, LoadIO, Relations, ServerIO, Wal
-from stallmark.collectors.postgres.waits import RowLocks, UserWaits, wait_class
+from stallmark.collectors.postgres.counters import (
+    Checkpoints,
+    Database,
+    LoadIO,
+    Relations,
+    RowLocks,
+    ServerIO,
+    UserWaits,
+    Wal,
+    wait_class,
+)
 from stallmark.engines.mssql import engine as mssql
 from stallmark.engines.postgres import engine as postgres
 from stallmark.engines.postgres.engine import PostgresEngine

@@ -23,11 +23,10 @@ from stallmark.collectors import sampler as sampler_module
 from stallmark.collectors.base import Collector, Row
 from stallmark.collectors.sampler import Outage, Sampler, Ticks
 from stallmark.errors import StallmarkError
-from stallmark.experiment.run import _write_down
+from stallmark.experiment.any_run import _write_down
 from stallmark.record.reader import Record
-from stallmark.record.rows import Rows
 from stallmark.record.schema import SAMPLED
-from stallmark.record.writer import RecordWriter
+from stallmark.record.writer import RecordWriter, Rows
 
 
 class Probe(Collector):

@@ -12,8 +12,7 @@ from support.collecting import opened, read
 from support.waiting import eventually
 
 from stallmark.collectors import collectors_for
-from stallmark.collectors.postgres.counters import Database, LoadIO, Relations
-from stallmark.collectors.postgres.waits import RowLocks, UserWaits
+from stallmark.collectors.postgres.counters import Database, LoadIO, Relations, RowLocks, UserWaits
 from stallmark.engines.postgres.engine import OF_EACH_DATABASE, PostgresEngine
 from stallmark.errors import StallmarkError
 

@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 from support.clusters import Cluster, ClusterEngine
 
-from stallmark.collectors.postgres.statement_reads import StatementReads
+from stallmark.collectors.postgres.counters import StatementReads
 from stallmark.own_sql.folder import read_definition
 from stallmark.transactions import define
 from stallmark.transactions.workload import Workload, WorkloadContext

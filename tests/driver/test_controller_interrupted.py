@@ -15,7 +15,7 @@ from support.remote import free_port
 from support.waiting import eventually
 
 from stallmark.driver.controller import Drive
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter

@@ -27,8 +27,8 @@ def test_the_conductor_holds_in_a_process_patched_by_locust():
         ("driver.executor", {"pyarrow", "sqlalchemy", "gevent"}),
         ("driver.locust_loads", {"gevent"}),
         ("driver.locust", {"pyarrow", "sqlalchemy", "psycopg", "pydantic"}),
-        ("storage.raw_load.arrivals", {"pyarrow", "sqlalchemy"}),
-        ("cli.document", {"sqlalchemy", "faker", "psycopg"}),  # every report
+        ("storage.arrivals", {"pyarrow", "sqlalchemy"}),
+        ("cli.output", {"sqlalchemy", "faker", "psycopg"}),  # every report
         ("live.server", {"psycopg", "pyodbc"}),
         ("experiment.runner", {"scipy.special", "duckdb", "plotly"}),
     ],

@@ -22,7 +22,7 @@ from stallmark.driver.rows import OwnIORow, Rows
 from stallmark.driver.run_state import Merger
 from stallmark.driver.tally import own_io_rows
 from stallmark.engines.base import OwnIO, Session
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.record.schema import TRANSACTION_IO
 

@@ -14,7 +14,7 @@ from support.command_line import stallmark
 from support.remote import free_port
 from support.waiting import eventually
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 
 __all__ = ["clusters"]
 

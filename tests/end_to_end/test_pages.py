@@ -12,7 +12,7 @@ from support.tool import Command, Tool
 from support.waiting import TIMEOUT_S, eventually
 
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.analysis.validity import ValidityKind
 from stallmark.record.reader import Record
 
 __all__ = ["browser"]

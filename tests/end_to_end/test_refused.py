@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.engines.postgres.embedded.server import most_connections
+from stallmark.engines.postgres.embedded_server import most_connections
 
 
 def refused(tool, *arguments: str) -> str:

@@ -14,10 +14,10 @@ from support.remote import PASSWORD, Remote, free_port
 from support.tool import Tool
 
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.validity.invalid import ValidityKind
+from stallmark.analysis.validity import ValidityKind
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import CallFailed, ErrorClass, ServerLost, StallmarkError
-from stallmark.experiment import run
+from stallmark.experiment import any_run
 from stallmark.experiment.runner import naming_loss
 from stallmark.loaders import load
 from stallmark.record.reader import Record
@@ -220,7 +220,7 @@ def test_a_server_that_starts_again_while_the_first_run_is_prepared(run_lost, re
             restart(remote)
             cursor.execute("SELECT 1")
 
-    monkeypatch.setattr(run, "drop_left_behind", lose_it)
+    monkeypatch.setattr(any_run, "drop_left_behind", lose_it)
     assert "the server was restarted" in run_lost()
 
 
@@ -236,7 +236,7 @@ def test_a_server_that_becomes_read_only_before_the_first_run(run_lost, remote, 
             while engine.query("SHOW default_transaction_read_only") == [("off",)]:
                 pass
 
-        monkeypatch.setattr(run, "drop_left_behind", lose_it)
+        monkeypatch.setattr(any_run, "drop_left_behind", lose_it)
         try:
             said = run_lost()
         finally:

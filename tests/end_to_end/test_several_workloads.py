@@ -17,8 +17,8 @@ from support.waiting import eventually
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.record.reader import Record
 from stallmark.transactions import find_workload

@@ -10,7 +10,7 @@ from support.tool import Tool
 
 from stallmark.record.reader import find_records
 from stallmark.sizing.manifest import read_sizing
-from stallmark.storage.probe.tool import can_probe
+from stallmark.storage.programs import can_probe
 
 pytestmark = pytest.mark.skipif(can_probe() is not None, reason=can_probe() or "")
 PER_S = {"reads": 60.0, "writes": 20.0}

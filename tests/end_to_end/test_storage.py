@@ -13,10 +13,10 @@ import pytest
 from support.tool import Tool
 from support.waiting import eventually
 
-from stallmark.analysis.bottleneck.summary import Source
-from stallmark.analysis.cause.evidence import ChangeKind, ComparedFigure, Storage
-from stallmark.analysis.cause.explain import explain
+from stallmark.analysis.cause import explain
+from stallmark.analysis.cause_evidence import ChangeKind, ComparedFigure, Storage
 from stallmark.analysis.experiment import summarise
+from stallmark.analysis.step_summary import Source
 from stallmark.record.reader import Record, find_records
 
 needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="There is no fio here.")

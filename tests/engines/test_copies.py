@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from support.embedded_servers import Make, filled, rows
 
-from stallmark.engines.postgres.embedded import copies
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres import embedded_copies
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import StallmarkError
 
 LABEL = "what is kept"
@@ -96,22 +96,22 @@ def test_a_full_disk_during_a_copy_is_a_sentence_and_loses_nothing(table: Embedd
 
 def test_a_copy_that_the_disk_cannot_take_is_refused_before_it_begins(table: EmbeddedEngine, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9 - 10**6, 10**6))
-    monkeypatch.setattr(copies, "shares_blocks", lambda _: False)
+    monkeypatch.setattr(embedded_copies, "shares_blocks", lambda _: False)
     with pytest.raises(StallmarkError, match=r"the copy .* needs [\d.]+\sMiB, 977\sKiB are free .*reset: continue"):
         table.backup.keep(LABEL)
-    monkeypatch.setattr(copies, "shares_blocks", lambda _: True)
+    monkeypatch.setattr(embedded_copies, "shares_blocks", lambda _: True)
     table.backup.keep(LABEL)
     assert table.backup.label() == LABEL
 
 
 def test_there_are_never_more_than_two_of_the_data(table: EmbeddedEngine, monkeypatch):
-    real, seen = copies._copy, []
+    real, seen = embedded_copies._copy, []
 
     def look(sources, target):
         seen.append({path.name for path in table.server.folder.iterdir() if path.is_dir()})
         real(sources, target)
 
-    monkeypatch.setattr(copies, "_copy", look)
+    monkeypatch.setattr(embedded_copies, "_copy", look)
     table.backup.keep(LABEL)
     table.backup.keep(LABEL)
     table.backup.restore()
@@ -146,7 +146,7 @@ def test_a_wal_folder_that_a_killed_initdb_left_is_used_again(wal: Path, make_se
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("stallmark.engines.postgres.embedded.server.place_wal", killed)
+        patch.setattr("stallmark.engines.postgres.embedded_server.place_wal", killed)
         server = make_server(wal_folder=wal, fresh=True)
         with pytest.raises(KeyboardInterrupt):
             server.start()

@@ -21,16 +21,15 @@ from support.embedded_servers import POOL, Make, alive, family, postmaster, rows
 from support.remote import free_port
 from support.waiting import eventually
 
-from stallmark.cli.leftovers import sweep
+from stallmark.cli.doctor import sweep
 from stallmark.engines.postgres import MINIMUM_POOL_BYTES
-from stallmark.engines.postgres.embedded import server as embedded
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.ownership import leftover_servers
-from stallmark.engines.postgres.embedded.programs import failure_message
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres import embedded_server as embedded
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_ownership import leftover_servers
+from stallmark.engines.postgres.embedded_server import EmbeddedServer, failure_message
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.leftovers import temporary_name
+from stallmark.processes import temporary_name
 from stallmark.storage.emulator.models import ArrayModel
 
 MB = 1024**2
@@ -370,8 +369,8 @@ def tool(folder: Path, rest: str = "time.sleep(600)") -> subprocess.Popen:
     program = f"""
         import sys, time
         from pathlib import Path
-        from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-        from stallmark.engines.postgres.embedded.server import EmbeddedServer
+        from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+        from stallmark.engines.postgres.embedded_server import EmbeddedServer
         from stallmark.errors import StallmarkError
         server = EmbeddedServer(Path({str(folder)!r}), buffer_pool_bytes={POOL})
         try:

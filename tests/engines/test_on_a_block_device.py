@@ -11,12 +11,12 @@ from support.embedded_servers import Make, filled
 
 from stallmark.collectors.host import DeviceIO
 from stallmark.experiment.manifest import devices_of
-from stallmark.lab.block_device import parts
-from stallmark.lab.block_device.lifecycle import BlockDeviceArray
-from stallmark.storage.array_facts import BlockDeviceError
+from stallmark.lab import block_device_parts
+from stallmark.lab.block_device import BlockDeviceArray
+from stallmark.storage.block_devices import BlockDeviceError
 from stallmark.storage.emulator.models import ArrayModel, FlashCache
 
-WHY_NOT = parts.missing_needs()
+WHY_NOT = block_device_parts.missing_needs()
 MODEL = ArrayModel(spindles=8, read_ms=0.1, write_ms=0.1, sync_ms=0, mb_per_s=1000, cache=FlashCache(64 << 20))
 
 

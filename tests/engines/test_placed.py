@@ -8,8 +8,8 @@ import pytest
 from support.embedded_servers import Make, filled, rows
 
 from stallmark.engines.abilities import Folders
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.ownership import OUTSIDE_MARKER
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_ownership import OUTSIDE_MARKER
 from stallmark.errors import StallmarkError
 
 LABEL = "what is kept"
@@ -105,7 +105,7 @@ def test_folders_that_cannot_be_are_refused_before_anything_is_copied(make_serve
         with pytest.raises(StallmarkError, match=named):
             engine.backup.refuse_folders(to, size)
     engine.backup.refuse_folders(places[0], 1)
-    monkeypatch.setattr("stallmark.engines.postgres.embedded.copies.shares_blocks", lambda folder: False)
+    monkeypatch.setattr("stallmark.engines.postgres.embedded_copies.shares_blocks", lambda folder: False)
     free = shutil.disk_usage(folder).free
     with pytest.raises(StallmarkError, match=places[1].data):
         engine.backup.refuse_folders(places[1], 2 * free)

@@ -16,8 +16,8 @@ from support.remote import free_port
 
 from stallmark.engines import open_engine
 from stallmark.engines.abilities import required
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.engines.postgres.session import PostgresSession
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError

@@ -12,7 +12,7 @@ from support.embedded_servers import LONG_S
 from support.waiting import eventually
 
 from stallmark.engines.base import Isolation
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.engines.postgres.session import PostgresSession, as_call_failed, classify
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError

@@ -6,8 +6,8 @@ from copy import deepcopy
 
 import pytest
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.queries import PostgresQueries, plan_hash
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.statements import PostgresQueries, plan_hash
 from stallmark.errors import CallFailed, ErrorClass
 
 ROWS = 60_000

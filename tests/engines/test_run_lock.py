@@ -12,7 +12,7 @@ from support.remote import Remote, remote
 from support.waiting import eventually
 
 from stallmark.engines.postgres import lock
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.engines.postgres.lock import RUN_LOCK, _difference, _Server, holders
 from stallmark.errors import CallFailed, ErrorClass, RunLockTaken, ServerLost, StallmarkError

@@ -9,9 +9,9 @@ import pytest
 from support.embedded_servers import copied
 from support.remote import PASSWORD, Remote, remote
 
-from stallmark.engines import several
+from stallmark import engines
 from stallmark.engines.postgres import settings
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import NotGivenBack, RunLockTaken, StallmarkError
 
@@ -83,12 +83,12 @@ def test_settings_are_made_read_back_and_given_back(remote, server):
         assert entries(remote) == before and not notes(remote), "to ask leaves nothing"
         chosen.make(WANTED)
         assert there(remote, *WANTED) == list(WANTED.values())
-        recorded = several.settings(server).configuration
+        recorded = engines.settings(server).configuration
         assert {name: recorded[name] for name in WANTED} == WANTED and recorded["random_page_cost"] == "4"
         assert notes(remote)[0]["work_mem"] == "8MB"
         chosen.make({"work_mem": "65536kB", "random_page_cost": "1.1"})
         assert there(remote, *WANTED, "random_page_cost") == ["64MB", "on", "5min", "1.1"]
-        assert several.settings(server).configuration["work_mem"] == "64MB", "as the server writes it"
+        assert engines.settings(server).configuration["work_mem"] == "64MB", "as the server writes it"
         chosen.give_back()
         assert there(remote, "work_mem", "random_page_cost") == ["8MB", "4"]
         chosen.make(WANTED)
@@ -394,7 +394,7 @@ def test_the_embedded_server_is_restarted_with_them(embedded):
     started = embedded.process()
     chosen.make(dict(wanted))
     assert embedded.process() == started, "what is so already is not touched"
-    recorded = several.settings(embedded).configuration
+    recorded = engines.settings(embedded).configuration
     assert {name: recorded[name] for name in wanted} == wanted
     embedded.memory.cap(64 << 20)
     assert embedded.query("SHOW work_mem") == [("64MB",)], "it outlives a change of the pool"

@@ -10,11 +10,11 @@ from support.tds.datatypes import INT
 from support.tds.script import Script
 from support.tds.tokens import Column
 
+from stallmark import engines
 from stallmark.driver.load import LoadSpec
-from stallmark.engines import several
 from stallmark.engines.base import Engine, ServerSettings
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.work import with_databases
@@ -28,11 +28,11 @@ def test_on_sql_server_they_are_named_after_that_of_the_url(monkeypatch):
     script.sql("CREATE DATABASE|SET AUTO_CLOSE OFF$", Count(0))
     with answering(script) as server:
         engine = engine_at(server)
-        names = several.with_databases(engine, ["bank", "mail"])
+        names = engines.with_databases(engine, ["bank", "mail"])
         assert names == ["Bench_bank", "Bench_mail"]
         assert [one.address.database for one in engine.databases()] == names
         assert engine.database_of("mail") is engine.databases()[1] and engine.database_of("warehouse") is engine
-        several.make_databases(engine, names)
+        engines.make_databases(engine, names)
         made = [it.text for it in server.requests if re.search("CREATE|ALTER", it.text or "")]
     assert made == [
         "CREATE DATABASE [Bench_bank]", "ALTER DATABASE [Bench_bank] SET AUTO_CLOSE OFF",
@@ -46,7 +46,7 @@ def test_a_login_that_may_not_make_them_is_told_what_to_do():
     script.sql(r"SELECT DB_ID\(", Rows([Column("id", INT)], [(None,)]))
     script.sql("CREATE DATABASE", Error(262, "CREATE DATABASE permission denied in database 'master'."))
     with answering(script) as server, pytest.raises(StallmarkError, match="GRANT CREATE ANY DATABASE"):
-        several.make_databases(engine_at(server), ["bench_bank"])
+        engines.make_databases(engine_at(server), ["bench_bank"])
 
 
 def test_each_database_of_sql_server_keeps_its_own_copy():
@@ -55,18 +55,18 @@ def test_each_database_of_sql_server_keeps_its_own_copy():
     script.sql(r"SELECT DB_NAME\(\)", rows(["name"], ("bench",)))
     with answering(script) as server:
         engine = engine_at(server)
-        assert several.copied(engine) == (engine,)
-        several.with_databases(engine, ["bank", "mail"])
-        assert several.copied(engine) == engine.databases() and len(engine.databases()) == 2
+        assert engines.copied(engine) == (engine,)
+        engines.with_databases(engine, ["bank", "mail"])
+        assert engines.copied(engine) == engine.databases() and len(engine.databases()) == 2
 
 
 def test_on_a_postgresql_by_url_they_are_made_and_used(embedded_server: EmbeddedServer):
     EmbeddedEngine(embedded_server, "work")
     engine = PostgresEngine(embedded_server.url("work"))
-    names = several.with_databases(engine, ["bank", "mail"])
+    names = engines.with_databases(engine, ["bank", "mail"])
     assert names == ["work_bank", "work_mail"] and not any(map(engine.has_database, names))
-    several.make_databases(engine, names)
-    several.make_databases(engine, names)  # those that are there are left
+    engines.make_databases(engine, names)
+    engines.make_databases(engine, names)  # those that are there are left
     assert [one.database_name() for one in engine.databases()] == names
     engine.database_of("mail").execute("CREATE TABLE only_here (a int)")
     assert engine.schemas_in_use() == {} and engine.database_of("mail").schemas_in_use() == {"public": ["only_here"]}
@@ -98,6 +98,6 @@ def test_settings_name_the_database_whose_they_are_where_they_differ():
     first = Told("x_bank", {"database recovery model": "SIMPLE", "server memory": "4 GiB"})
     second = Told("x_mail", {"database recovery model": "FULL", "server memory": "4 GiB"})
     engine.by_workload = {"bank": first, "mail": second}
-    found = several.settings(engine)
+    found = engines.settings(engine)
     assert found.configuration == first.configuration | {"x_mail: database recovery model": "FULL"}
     assert found.placement == {"file x_bank": "/data", "x_mail: file x_mail": "/data"}

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from support.embedded_servers import Make
 
-from stallmark.engines.postgres.embedded import ownership
-from stallmark.engines.postgres.embedded.ownership import leftover_segments
+from stallmark.engines.postgres import embedded_ownership
+from stallmark.engines.postgres.embedded_ownership import leftover_segments
 from stallmark.errors import StallmarkError
-from stallmark.leftovers import Leftover
+from stallmark.processes import Leftover
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="segments can be seen on Linux alone")
 
@@ -88,25 +88,25 @@ def key_of(folder: Path) -> int:
 def test_the_segment_of_a_folder_goes_by_what_it_holds(make_segment: MakeSegment, tmp_path, content, unfinished, goes):
     number = make_segment(content, key_of(tmp_path))
     other = make_segment(content)
-    ownership.remove_segment(tmp_path, unfinished=unfinished)
+    embedded_ownership.remove_segment(tmp_path, unfinished=unfinished)
     assert (number not in there()) == goes and other in there()
 
 
 def test_the_segment_of_a_server_that_runs_stays(make_segment: MakeSegment, tmp_path):
     number = make_segment(MAGIC, key_of(tmp_path), attached=True)
-    ownership.remove_segment(tmp_path)
-    assert number in there() and number not in [one.number for one in ownership.unattached_segments()]
+    embedded_ownership.remove_segment(tmp_path)
+    assert number in there() and number not in [one.number for one in embedded_ownership.unattached_segments()]
 
 
 def test_a_segment_of_another_program_with_the_same_key_stays(make_segment: MakeSegment, tmp_path):
     number = make_segment(key=key_of(tmp_path), size=4096)
-    ownership.remove_segment(tmp_path)
+    embedded_ownership.remove_segment(tmp_path)
     assert number in there()
 
 
 def test_a_folder_that_is_gone_has_none(make_segment: MakeSegment, tmp_path):
     number = make_segment(MAGIC)
-    ownership.remove_segment(tmp_path / "gone")
+    embedded_ownership.remove_segment(tmp_path / "gone")
     assert number in there()
 
 
@@ -122,11 +122,11 @@ LISTED = """\
 def test_a_segment_is_as_old_as_its_making_whenever_it_was_looked_at(tmp_path, monkeypatch):
     text = LISTED.format(own=os.getuid(), other=os.getuid() + 1, looked_at=1_800_000_000)
     (tmp_path / "segments").write_text(text)
-    monkeypatch.setattr(ownership, "_SEGMENTS", tmp_path / "segments")
-    monkeypatch.setattr(ownership.time, "time", lambda: 1_800_000_000.0)
-    assert list(ownership.unattached_segments()) == [
-        ownership.Segment(11, 1_163_116, 56, 100_000_000.0),
-        ownership.Segment(12, 3_500_000_000, 56, 100_000_000.0),
+    monkeypatch.setattr(embedded_ownership, "_SEGMENTS", tmp_path / "segments")
+    monkeypatch.setattr(embedded_ownership.time, "time", lambda: 1_800_000_000.0)
+    assert list(embedded_ownership.unattached_segments()) == [
+        embedded_ownership.Segment(11, 1_163_116, 56, 100_000_000.0),
+        embedded_ownership.Segment(12, 3_500_000_000, 56, 100_000_000.0),
     ]
 
 
@@ -140,8 +140,8 @@ def test_doctor_lists_those_of_killed_servers_once_they_are_old(make_segment: Ma
         return [one for one in leftover_segments() if one.place in ours]
 
     assert not listed()
-    now = ownership.time.time()
-    monkeypatch.setattr(ownership.time, "time", lambda: now + 3600)
+    now = embedded_ownership.time.time()
+    monkeypatch.setattr(embedded_ownership.time, "time", lambda: now + 3600)
     [one] = listed()
     assert one.bytes == 56
     one.remove()

@@ -7,7 +7,7 @@ import pytest
 from support.waiting import eventually
 
 from stallmark.engines.base import Isolation
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.session import PostgresSession
 from stallmark.errors import CallFailed, ErrorClass
 

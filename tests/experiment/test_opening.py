@@ -6,9 +6,9 @@ import pytest
 from support.market_workload import WORKLOAD as MARKET
 
 from stallmark.driver.opening import open_workload
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
-from stallmark.experiment.run import commit_counts
+from stallmark.experiment.any_run import commit_counts
 from stallmark.experiment.work import _transactions
 from stallmark.record.manifest.workload import Follows, Opening
 from stallmark.scenarios.model import WorkloadChoice

@@ -17,7 +17,7 @@ from support.tds.script import Script
 from support.waiting import eventually
 
 from stallmark.cli import doctor
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.target import advice_on_unseen, others_in, refuse_others

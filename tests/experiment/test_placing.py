@@ -25,20 +25,19 @@ from support.tds.script import Script
 from support.tds.tokens import Column
 from support.waiting import eventually
 
+from stallmark import engines
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import ExperimentKind
-from stallmark.engines import several
 from stallmark.engines.abilities import Maintenance, MaintenanceWork
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
-from stallmark.experiment.placing import arrangement, locations, place
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
-from stallmark.experiment.target import Target
-from stallmark.experiment.user_run import ConcurrentMaintenance, Run
-from stallmark.record.probe import DirectIo
+from stallmark.experiment.runs import ConcurrentMaintenance, Run
+from stallmark.experiment.target import Target, arrangement, locations, place
+from stallmark.record.manifest.storage import DirectIo
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.read import read_any_scenario
@@ -269,7 +268,7 @@ def test_settings_that_cannot_be_read_again_are_not_taken_for_the_same(notes, mo
     def fail(_) -> None:
         raise CallFailed(ErrorClass.OTHER, "42501", "permission denied")
 
-    [told] = notes(lambda: monkeypatch.setattr(several, "settings", fail))
+    [told] = notes(lambda: monkeypatch.setattr(engines, "settings", fail))
     assert told.startswith("Whether settings of the server changed during the run is not known (")
 
 
@@ -417,10 +416,10 @@ def engine_in(**folders: Path):
 
 
 def test_it_names_the_folder_its_device_and_its_file_system(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("stallmark.experiment.placing.device_behind", lambda folder: SimpleNamespace(name="sdx"))
+    monkeypatch.setattr("stallmark.experiment.target.device_behind", lambda folder: SimpleNamespace(name="sdx"))
     mounted = max((p for p in psutil.disk_partitions(all=True) if tmp_path.is_relative_to(p.mountpoint)),
                   key=lambda p: len(p.mountpoint))  # fmt: skip
-    monkeypatch.setattr("stallmark.experiment.placing.direct_io", lambda folder: DirectIo("past"))
+    monkeypatch.setattr("stallmark.experiment.target.direct_io", lambda folder: DirectIo("past"))
     data, wal = locations(engine_in(data=tmp_path, wal=tmp_path / "wal"))
     assert data.startswith(f"data: {tmp_path},") and f"on sdx ({mounted.fstype})" in data and "direct I/O" in data
     assert f"on sdx ({mounted.fstype})" in wal and "direct" not in wal
@@ -430,10 +429,10 @@ def test_it_names_the_folder_its_device_and_its_file_system(tmp_path: Path, monk
     ("goes", "told"), [("past", "direct I/O"), ("through", "reads may come from memory"), ("unknown", "perhaps")]
 )
 def test_direct_io_is_claimed_only_if_it_was_seen(tmp_path: Path, monkeypatch, goes, told):
-    monkeypatch.setattr("stallmark.experiment.placing.direct_io", lambda folder: DirectIo(goes))
+    monkeypatch.setattr("stallmark.experiment.target.direct_io", lambda folder: DirectIo(goes))
     [data] = locations(engine_in(data=tmp_path))
     assert told in data and data.endswith(", direct I/O") is (goes == "past")
-    monkeypatch.setattr("stallmark.experiment.placing.direct_io", lambda folder: None)
+    monkeypatch.setattr("stallmark.experiment.target.direct_io", lambda folder: None)
     [data] = locations(engine_in(data=tmp_path))
     assert "direct" not in data
 
@@ -442,7 +441,7 @@ def test_without_a_device_it_says_why(tmp_path: Path, monkeypatch):
     def none(folder: Path):
         raise block_devices.InMemory(f"{folder} is in memory (tmpfs): no device is behind it.")
 
-    monkeypatch.setattr("stallmark.experiment.placing.device_behind", none)
+    monkeypatch.setattr("stallmark.experiment.target.device_behind", none)
     [data] = locations(engine_in(data=tmp_path))
     assert "in memory (tmpfs)" in data
 
@@ -458,7 +457,7 @@ def test_the_folders_of_variants_are_said_too_and_need_not_be_there_yet(tmp_path
         looked_at.append(folder)
         return SimpleNamespace(name="sdx")
 
-    monkeypatch.setattr("stallmark.experiment.placing.device_behind", device)
+    monkeypatch.setattr("stallmark.experiment.target.device_behind", device)
     place = PlaceChoice(data=str(tmp_path / "new"), log=str(tmp_path))
     scenario = SimpleNamespace(variants=[Variant(name="home"), Variant(name="fast", place=place)])
     _, data, log = locations(engine_in(data=tmp_path), scenario)

@@ -23,6 +23,7 @@ from stallmark.engines.mssql.memory import MssqlMemory
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment import preflight
+from stallmark.experiment.any_run import RunOrder
 from stallmark.experiment.manifest import Place, PreparedStorage
 from stallmark.experiment.preflight import (
     advice,
@@ -32,12 +33,11 @@ from stallmark.experiment.preflight import (
     refuse_what_cannot_be,
 )
 from stallmark.experiment.progress import Show
-from stallmark.experiment.run import RunOrder
 from stallmark.experiment.runner import Runner
+from stallmark.experiment.runs import Run
 from stallmark.experiment.target import Target
-from stallmark.experiment.user_run import Run
-from stallmark.lab.selftest.selftest import selftest
-from stallmark.lab.server.order import SHARE_OF_SQL_SERVER, ServerOrder
+from stallmark.lab.selftest_checks import selftest
+from stallmark.lab.server_order import SHARE_OF_SQL_SERVER, ServerOrder
 from stallmark.loaders.plan import LoadPlan, loader_for
 from stallmark.quantities import parse_size
 from stallmark.scenarios.model import Scenario

@@ -13,11 +13,11 @@ from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.driver.query_streams import Query
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
+from stallmark.experiment.any_run import RunOrder
 from stallmark.experiment.manifest import Place, PreparedStorage
 from stallmark.experiment.progress import Show
-from stallmark.experiment.query_run import QueryRun
-from stallmark.experiment.run import RunOrder
 from stallmark.experiment.runner import ExperimentEnd, Runner
+from stallmark.experiment.runs import QueryRun
 from stallmark.loaders.plan import loader_for
 from stallmark.record.reader import Record, find_records
 from stallmark.scenarios.model import QueryScenario
@@ -107,7 +107,7 @@ def test_what_a_killed_run_left_half_refreshed_is_put_right_and_said(run: Run, e
 
 def test_too_few_refresh_sets_are_refused_before_anything_is_timed(run: Run, engine: Engine, monkeypatch, tmp_path):
     done = Refresh(engine, FACTOR).state().set
-    monkeypatch.setattr("stallmark.schema.warehouse.refresh.most_sets", lambda factor: done + 5)
+    monkeypatch.setattr("stallmark.schema.warehouse.most_sets", lambda factor: done + 5)
     with pytest.raises(StallmarkError, match=r"needs 6 refresh sets, and 5 are left"):
         run({"run": "throughput", "streams": 3}, variants=[{"name": "a"}, {"name": "b"}])
     assert not list((tmp_path / "runs").glob("*/*/manifest.json"))

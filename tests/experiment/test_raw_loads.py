@@ -17,15 +17,15 @@ from support.manifests import a_manifest
 from support.waiting import eventually
 
 from stallmark.errors import StallmarkError
-from stallmark.experiment.raw_loads import RawLoads, refuse_impossible
+from stallmark.experiment.loads_beside import RawLoads, refuse_impossible
+from stallmark.record.manifest.storage import DirectIo
 from stallmark.record.manifest.workload import Load, Step
-from stallmark.record.probe import DirectIo
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.load import RawLoad
-from stallmark.storage.probe.probe_file import remove_leftovers
-from stallmark.storage.probe.tool import can_probe
-from stallmark.storage.raw_load import arrivals
+from stallmark.storage import arrivals
+from stallmark.storage.probe_file import remove_leftovers
+from stallmark.storage.programs import can_probe
 
 __all__ = ["bench", "build_dir"]
 pytestmark = [
@@ -88,7 +88,7 @@ def programs_on(folder: Path) -> list[psutil.Process]:
 @pytest.fixture
 def data(tmp_path, monkeypatch) -> Path:
     """A folder that may be in memory, as those of tests are."""
-    monkeypatch.setattr("stallmark.experiment.raw_loads.refuse_memory", lambda folder: None)
+    monkeypatch.setattr("stallmark.experiment.loads_beside.refuse_memory", lambda folder: None)
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "tried").touch()
     try:
@@ -137,7 +137,7 @@ def test_loads_run_as_the_steps_say_and_leave_nothing(run, data):
 
 @needs_fio
 def test_the_outcome_of_direct_io_is_recorded(run, monkeypatch):
-    monkeypatch.setattr("stallmark.experiment.raw_loads.direct_io", lambda folder: DirectIo("unknown", "fuse"))
+    monkeypatch.setattr("stallmark.experiment.loads_beside.direct_io", lambda folder: DirectIo("unknown", "fuse"))
     [recorded] = run(load("scan", 1, raw="scan")).writer.manifest.loads
     assert recorded.raw.direct_io == DirectIo("unknown", "fuse")
 
@@ -195,7 +195,7 @@ def test_a_load_that_cannot_begin_says_why(run, data, asked):
 @needs_fio
 def test_a_load_whose_reports_cannot_be_read_has_ended_early(run, monkeypatch):
     says = [sys.executable, "-c", "import time; print('{', '}', sep=chr(10), flush=True); time.sleep(600)"]
-    monkeypatch.setattr("stallmark.experiment.raw_loads.command", lambda *_: says)
+    monkeypatch.setattr("stallmark.experiment.loads_beside.command", lambda *_: says)
     one = run(load("scan", 1, raw="scan"))
     one.raw.set({"scan": 1})
     one.until(lambda: one.raw.ended)
@@ -204,7 +204,7 @@ def test_a_load_whose_reports_cannot_be_read_has_ended_early(run, monkeypatch):
 
 @needs_fio
 def test_sizes_that_the_device_rounds_up_are_in_the_manifest(run, monkeypatch):
-    monkeypatch.setattr("stallmark.experiment.raw_loads.least_direct_bytes", lambda file: 4096)
+    monkeypatch.setattr("stallmark.experiment.loads_beside.least_direct_bytes", lambda file: 4096)
     one = run(load("web", 1, raw="web"))
     [recorded] = one.writer.manifest.loads
     assert recorded.raw and min(recorded.raw.blocks) == 4096 and recorded.raw.blocks[4096] == pytest.approx(0.68)
@@ -284,12 +284,12 @@ def test_all_files_of_all_cells_must_have_room(data, monkeypatch):
 @needs_fio
 def test_a_server_elsewhere_needs_a_folder(tmp_path, data):
     plan = RawLoad(raw="web").plan()
-    with pytest.raises(StallmarkError, match=r"raw load web cannot run: .*Name a folder"):
+    with pytest.raises(StallmarkError, match=r"raw load web cannot run: folder: .*name a folder"):
         refuse_impossible({"web": (plan, 1)}, engine(None), False)
-    with pytest.raises(StallmarkError, match=r"raw load web cannot run: .*none does not exist"):
+    with pytest.raises(StallmarkError, match=r"raw load web cannot run: folder: there is no folder .*none"):
         refuse_impossible({"web": (plan.changed(folder=str(tmp_path / "none")), 1)}, engine(None), False)
     (tmp_path / "file").touch()
-    with pytest.raises(StallmarkError, match=r"raw load web cannot run: Nothing can be written to .* is not a folder"):
+    with pytest.raises(StallmarkError, match=r"raw load web cannot run: folder: there is no folder .*file"):
         refuse_impossible({"web": (plan.changed(folder=str(tmp_path / "file")), 1)}, engine(None), False)
     refuse_impossible({"web": (plan.changed(folder=str(data)), 1)}, engine(None), False)
 

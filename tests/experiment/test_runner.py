@@ -12,19 +12,19 @@ from support.embedded_servers import copied
 from support.manifests import a_manifest
 
 from stallmark.driver.controller import Drive, Interrupted
-from stallmark.engines.postgres.embedded.engine import EmbeddedCaches, EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedCaches, EmbeddedEngine
 from stallmark.errors import StallmarkError
-from stallmark.experiment import manifest, user_run
+from stallmark.experiment import manifest, runs
 from stallmark.experiment.manifest import devices_of
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
-from stallmark.experiment.user_run import Run, _finish
+from stallmark.experiment.runs import Run, _finish
 from stallmark.experiment.work import on_machines
 from stallmark.loaders import ledger
 from stallmark.loaders.load import build
 from stallmark.record.manifest.course import LeftWaiting, LoadMachine, Unheard
+from stallmark.record.manifest.storage import DirectIo
 from stallmark.record.manifest.workload import Load, Workload
-from stallmark.record.probe import DirectIo
 from stallmark.record.reader import find_records
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario
@@ -218,7 +218,7 @@ class FromMachines(Drive):
 
 
 def test_a_run_records_those_of_its_machines(read, bank: EmbeddedEngine, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(user_run, "Drive", FromMachines)
+    monkeypatch.setattr(runs, "Drive", FromMachines)
     scenario = read(sets=("emulated_array=null", "start_cache=as it is", "reset=continue", "variants=[{name: a}]"))
     runner = Runner(scenario, EmbeddedEngine(bank.server, "bank"), tmp_path, Show(Console(file=io.StringIO())))
     runner.run()

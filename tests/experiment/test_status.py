@@ -14,19 +14,18 @@ from support.manifests import a_manifest, changed
 from support.simulated_time import Clock
 from support.waiting import eventually
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import NotGivenBack, StallmarkError
-from stallmark.experiment import build_progress, run
+from stallmark.experiment import any_run, progress
 from stallmark.experiment import progress as module
-from stallmark.experiment.build_progress import FEWEST, LATELY_S, LEAST_S, LoadPace, show_build
+from stallmark.experiment.any_run import Watch
 from stallmark.experiment.estimate import estimate
 from stallmark.experiment.manifest import EndNote
-from stallmark.experiment.progress import Show
+from stallmark.experiment.progress import FEWEST, LATELY_S, LEAST_S, LoadPace, Show, show_build
 from stallmark.experiment.remaining_runs import EarlierExperiment
-from stallmark.experiment.run import Watch
 from stallmark.experiment.runner import Runner
+from stallmark.experiment.runs import Run
 from stallmark.experiment.status import SILENT_S, State, newest, status
-from stallmark.experiment.user_run import Run
 from stallmark.loaders.load import BuildProgress
 from stallmark.record.reader import find_records
 from stallmark.record.writer import RecordWriter
@@ -191,7 +190,7 @@ def runner(engine: Held, read, tmp_path: Path) -> Runner:
 
 
 def test_it_looks_again_and_again_until_something_is_wrong(monkeypatch):
-    monkeypatch.setattr(run, "WATCH_EVERY_S", 0.001)
+    monkeypatch.setattr(any_run, "WATCH_EVERY_S", 0.001)
     looks = [gone, lambda: None, lambda: None]
     with Watch(lambda: looks.pop()()) as watching:
         eventually(lambda: watching.why is not None)
@@ -199,7 +198,7 @@ def test_it_looks_again_and_again_until_something_is_wrong(monkeypatch):
 
 
 def test_a_run_ends_with_the_reason(runner, engine, monkeypatch):
-    monkeypatch.setattr(run, "WATCH_EVERY_S", 0.2)
+    monkeypatch.setattr(any_run, "WATCH_EVERY_S", 0.2)
     looks = [gone, lambda: None, lambda: None]  # the first before the variant
     engine.look = lambda: looks.pop()()
     finished = runner.run()
@@ -370,7 +369,7 @@ def test_waiting_for_another_build_is_no_load():
 
 def test_a_build_says_the_time_of_its_load_and_then_what_share_of_a_phase_is_done(monkeypatch):
     clock = Clock(0.0)
-    monkeypatch.setattr(build_progress, "time", clock)
+    monkeypatch.setattr(progress, "time", clock)
     show = Show(Console(file=io.StringIO(), force_terminal=False))
     notes = []
     with show_build(show, "Building") as report:
@@ -389,7 +388,7 @@ def test_a_build_says_the_time_of_its_load_and_then_what_share_of_a_phase_is_don
 
 def test_the_next_of_several_databases_is_another_load(monkeypatch):
     clock = Clock(0.0)
-    monkeypatch.setattr(build_progress, "time", clock)
+    monkeypatch.setattr(progress, "time", clock)
     show = Show(Console(file=io.StringIO(), force_terminal=False))
     with show_build(show, "Building") as report:
         for number in range(20):

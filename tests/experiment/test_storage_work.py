@@ -22,8 +22,8 @@ from stallmark.experiment import storage_work
 from stallmark.experiment.manifest import PreparedStorage
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import ExperimentEnd, Runner
+from stallmark.experiment.runs import Run
 from stallmark.experiment.storage_work import HookFailed, StorageWork
-from stallmark.experiment.user_run import Run
 from stallmark.record.manifest import read_manifest
 from stallmark.record.manifest.course import Ended
 from stallmark.record.manifest.storage import EmulatedArray
@@ -31,7 +31,7 @@ from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario
 from stallmark.stopping import StopSignal
 from stallmark.storage.emulator.arrays import PROBE_FOLDER
-from stallmark.storage.probe.patterns import SHORT_STEPS
+from stallmark.storage.patterns import SHORT_STEPS
 
 SHOW = Show(Console(file=io.StringIO()))
 SMALL: dict[str, Any] = {
@@ -271,10 +271,10 @@ def test_the_data_are_probed_where_they_lie(work, tmp_path, monkeypatch):
 def test_the_storage_of_a_server_elsewhere_must_be_named(work, tmp_path):
     elsewhere = Server(tmp_path)
     elsewhere.directories = lambda: {}  # type: ignore[method-assign]
-    with pytest.raises(StallmarkError, match=r"cannot be located from here: .*probe: \{folder: …\}"):
+    with pytest.raises(StallmarkError, match=r"probe\.folder: .* cannot be located from here: name a folder"):
         work(elsewhere, probe="before and after").refuse_impossible()
     work(elsewhere, probe={"folder": str(tmp_path)}).refuse_impossible()
-    with pytest.raises(StallmarkError, match=r"/no/such does not exist: name a folder on the array"):
+    with pytest.raises(StallmarkError, match=r"there is no folder /no/such: name one on the storage"):
         work(elsewhere, probe={"folder": "/no/such"}).refuse_impossible()
 
 

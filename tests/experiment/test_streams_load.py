@@ -12,7 +12,7 @@ from support.manifests import a_manifest
 from support.query_server import Server
 
 from stallmark.driver.query_streams import Stopwatch
-from stallmark.experiment.query_run import RunningStreams
+from stallmark.experiment.loads_beside import RunningStreams
 from stallmark.record.schema import QUERIES_LEFT
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.load import StreamsLoad

@@ -17,9 +17,9 @@ from support.tds.script import Script
 from support.tds.tokens import Column
 
 from stallmark.cli.main import main
-from stallmark.engines.postgres.embedded import server as embedded
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import OUR_CONNECTIONS
+from stallmark.engines.postgres import embedded_server as embedded
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import OUR_CONNECTIONS
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError, in_words
 from stallmark.experiment import target
 from stallmark.experiment.preflight import refuse_what_cannot_be

@@ -13,17 +13,23 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.lab.block_device import parts
-from stallmark.lab.block_device.lifecycle import SMALLEST, BlockDeviceArray, _allocate, arrays
-from stallmark.lab.block_device.parts import Places
+from stallmark.lab import block_device_parts
+from stallmark.lab.block_device import SMALLEST, BlockDeviceArray, _allocate, arrays
+from stallmark.lab.block_device_parts import Places
 from stallmark.record.manifest.storage import EmulatedArray
-from stallmark.storage.array_facts import RUNTIME, ArrayFacts, BlockDeviceError, emulated_array_of, emulated_array_under
+from stallmark.storage.block_devices import (
+    RUNTIME,
+    ArrayFacts,
+    BlockDeviceError,
+    emulated_array_of,
+    emulated_array_under,
+)
 from stallmark.storage.emulator.arrays import SharedState
 from stallmark.storage.emulator.models import ArrayModel, FlashCache
 
 MODEL = ArrayModel(spindles=4, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=100_000, cache=FlashCache(1 << 20))
 
-WHY_NOT = parts.missing_needs()
+WHY_NOT = block_device_parts.missing_needs()
 real = pytest.mark.skipif(WHY_NOT is not None, reason=f"{WHY_NOT}")
 
 
@@ -48,8 +54,12 @@ def remains(home: Path) -> list[str]:
     """Whatever of the emulated array is still there."""
     places = Places(home, "one")
     left = [str(path) for path in (places.folder, places.runtime) if path.exists()]
-    left += ["mounted"] if parts.is_mounted(places) else []
-    return left + parts.loops(places) + [str(one) for one in parts.processes(places, "nbdkit", "nbdfuse")]
+    left += ["mounted"] if block_device_parts.is_mounted(places) else []
+    return (
+        left
+        + block_device_parts.loops(places)
+        + [str(one) for one in block_device_parts.processes(places, "nbdkit", "nbdfuse")]
+    )
 
 
 def transfer(device: str, *, write: bool, byte: int) -> bytes:
@@ -118,7 +128,7 @@ def test_an_array_that_lost_a_part_says_so_and_goes_without_a_trace(
     array: BlockDeviceArray, home: Path, part: str
 ) -> None:
     array.create(SMALLEST, MODEL)
-    for process in parts.processes(Places(home, "one"), part):
+    for process in block_device_parts.processes(Places(home, "one"), part):
         process.kill()
         process.wait(5)
     assert array.broken() == f"its {part} is gone"
@@ -136,8 +146,8 @@ def test_the_next_one_clears_what_a_killed_creation_left(array: BlockDeviceArray
     code = f"""
 import os, signal, sys
 from pathlib import Path
-from stallmark.lab.block_device import parts
-from stallmark.lab.block_device.lifecycle import SMALLEST, BlockDeviceArray
+from stallmark.lab import block_device_parts as parts
+from stallmark.lab.block_device import SMALLEST, BlockDeviceArray
 from stallmark.storage.emulator.models import ArrayModel
 done = parts.{step}
 def and_killed(places):
@@ -180,8 +190,8 @@ def test_what_an_attempt_failed_of_is_said_also_when_it_cannot_be_cleared(
 
         return fail
 
-    monkeypatch.setattr(parts, "check_needs", lambda: None)
-    monkeypatch.setattr(parts, "loops", lambda places: [])
+    monkeypatch.setattr(block_device_parts, "check_needs", lambda: None)
+    monkeypatch.setattr(block_device_parts, "loops", lambda places: [])
     monkeypatch.setattr(array, "_start", fails("nbdkit did not start (no)."))
     with pytest.raises(BlockDeviceError, match=r"^nbdkit did not start \(no\)\.$"):
         array.create(SMALLEST, MODEL)
@@ -257,22 +267,26 @@ def test_what_is_missing_is_said_with_what_remains(array: BlockDeviceArray, home
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(Path, "exists", lambda _: True)
     for program in ("nbdkit", "nbdfuse", "losetup"):
-        monkeypatch.setattr(parts.shutil, "which", lambda name, gone=program: None if name == gone else name)
+        monkeypatch.setattr(
+            block_device_parts.shutil, "which", lambda name, gone=program: None if name == gone else name
+        )
         with pytest.raises(BlockDeviceError, match=f"it needs {program}, which is not installed .*apt install"):
-            parts.check_needs()
-    monkeypatch.setattr(parts.shutil, "which", lambda name: None if name in ("cc", "gcc", "clang") else name)
+            block_device_parts.check_needs()
+    monkeypatch.setattr(
+        block_device_parts.shutil, "which", lambda name: None if name in ("cc", "gcc", "clang") else name
+    )
     without_compiler = r"; the emulated arrays .* need a C compiler, and none is on the PATH\.$"
     with pytest.raises(BlockDeviceError, match=rf"it needs a C compiler.*gcc libc6-dev\){without_compiler}"):
-        parts.check_needs()
+        block_device_parts.check_needs()
     with monkeypatch.context() as nobody:
         nobody.setattr(os, "geteuid", lambda: 1000)
         with pytest.raises(BlockDeviceError, match=rf"it needs root \(sudo\){without_compiler}"):
-            parts.check_needs()
-    monkeypatch.setattr(parts.sys, "platform", "darwin")
+            block_device_parts.check_needs()
+    monkeypatch.setattr(block_device_parts.sys, "platform", "darwin")
     with pytest.raises(
         BlockDeviceError, match=r"it needs Linux, and this is darwin; the emulated arrays .* need Linux, too"
     ):
-        parts.check_needs()
+        block_device_parts.check_needs()
 
 
 @pytest.mark.parametrize("name", ["", "Two", "../x", "a b", "x" * 31])

@@ -14,16 +14,14 @@ from support.locks import in_the_way
 
 from stallmark.cli.main import main
 from stallmark.engines.abilities import Examined
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
 from stallmark.experiment.target import Target
-from stallmark.lab.selftest import checks as selftest_database
-from stallmark.lab.selftest import selftest
-from stallmark.lab.selftest.checks import SelftestResult
-from stallmark.lab.selftest.selftest import Selftest, Trial
+from stallmark.lab import selftest_checks
+from stallmark.lab.selftest_checks import Selftest, SelftestResult, Trial
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Identity
 from stallmark.loaders.load import build
@@ -40,7 +38,7 @@ SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname IN ('bank', 'brokerage
 @pytest.fixture
 def of_the_bank(monkeypatch: pytest.MonkeyPatch) -> None:
     """A selftest without the brokerage, which takes longer to build."""
-    monkeypatch.setattr(selftest, "CHOICES", (selftest_database.BANK,))
+    monkeypatch.setattr(selftest_checks, "CHOICES", (selftest_checks.BANK,))
 
 
 @pytest.fixture
@@ -50,7 +48,7 @@ def run(database: EmbeddedEngine, tmp_path: Path, of_the_bank: None) -> Callable
     def run(**changes: Any) -> Selftest:
         options = {"seconds": 1, "keep": False, "may_cap_memory": False} | changes
         show = Show(Console(file=io.StringIO()))
-        return selftest.selftest(Target(database.spec()), tmp_path / "runs", show, **options)
+        return selftest_checks.selftest(Target(database.spec()), tmp_path / "runs", show, **options)
 
     return run
 
@@ -72,10 +70,10 @@ def test_what_it_tried_is_a_table_and_a_database_that_was_kept_is_its_own(databa
     [memory] = [row for row in rows if row.startswith("| bank: memory cap, and given back | off | ")]
     assert "restart" in memory
     assert len(database.query(SCHEMAS)) == 2
-    selftest_database.refuse_what_is_not_ours(database)
+    selftest_checks.refuse_what_is_not_ours(database)
 
 
-@pytest.mark.parametrize("choice", selftest_database.CHOICES, ids=str)
+@pytest.mark.parametrize("choice", selftest_checks.CHOICES, ids=str)
 def test_what_a_killed_one_left_is_taken_for_its_own(database, choice):
     workload = BANK if choice.name == "bank" else BROKERAGE
     create_tables(database, OWN_TABLES)
@@ -84,15 +82,15 @@ def test_what_a_killed_one_left_is_taken_for_its_own(database, choice):
     create_tables(database, workload.metadata)
     database.execute(f"CREATE VIEW {choice.name}.audit AS SELECT 1 AS number")
     with pytest.raises(StallmarkError, match=rf"The database is not empty \({choice.name}\.audit\)"):
-        selftest_database.refuse_what_is_not_ours(database)
+        selftest_checks.refuse_what_is_not_ours(database)
     database.execute(f"DROP VIEW {choice.name}.audit")
-    selftest_database.refuse_what_is_not_ours(database)
-    selftest_database.drop(database, Show(Console(file=io.StringIO())))
+    selftest_checks.refuse_what_is_not_ours(database)
+    selftest_checks.drop(database, Show(Console(file=io.StringIO())))
     assert database.query(SCHEMAS) == []
-    selftest_database.refuse_what_is_not_ours(database)
+    selftest_checks.refuse_what_is_not_ours(database)
     database.execute("CREATE SCHEMA brokerage; CREATE TABLE brokerage.thesis (chapter integer)")
     with pytest.raises(StallmarkError, match=r"The database is not empty \(brokerage\.thesis\)"):
-        selftest_database.refuse_what_is_not_ours(database)
+        selftest_checks.refuse_what_is_not_ours(database)
 
 
 OF_OTHERS = [
@@ -126,7 +124,7 @@ def go_on(_: Any) -> Any:
 
 
 def test_a_second_one_leaves_the_tables_of_the_first(run, database):
-    build(database, BANK, selftest_database.BANK.scale, seed=selftest_database.SEED, workers=1)
+    build(database, BANK, selftest_checks.BANK.scale, seed=selftest_checks.SEED, workers=1)
     with PostgresEngine(database.spec()).hold():
         result = run()
     assert state(result, "bank: 4 users").result.startswith("Another Stallmark drives")
@@ -136,10 +134,10 @@ def test_a_second_one_leaves_the_tables_of_the_first(run, database):
 
 def test_one_that_waits_for_a_lock_says_whose(run, database, tmp_path, monkeypatch):
     monkeypatch.setattr(Runner, "run", go_on)
-    build(database, BANK, selftest_database.BANK.scale, seed=selftest_database.SEED, workers=1)
+    build(database, BANK, selftest_checks.BANK.scale, seed=selftest_checks.SEED, workers=1)
     said = io.StringIO()
     with in_the_way(database, "SELECT * FROM bank.accounts LIMIT 1") as pid:
-        selftest.selftest(
+        selftest_checks.selftest(
             Target(database.spec(), may_share=True), tmp_path, Show(Console(file=said, width=200)),
             seconds=1, keep=False, may_cap_memory=False,
         )  # fmt: skip
@@ -151,13 +149,13 @@ FAILS = "ALTER TABLE bank.history ADD CONSTRAINT none_at_all CHECK (delta IS NUL
 
 
 def test_a_database_that_others_are_in_is_refused_unless_it_is_shared(run, database, tmp_path, monkeypatch):
-    monkeypatch.setattr(selftest, "_facts", go_on)
+    monkeypatch.setattr(selftest_checks, "_facts", go_on)
     with psycopg.connect(database.spec(), application_name="till") as other:
         with pytest.raises(StallmarkError, match=rf"has other sessions .*session {other.info.backend_pid} \(till"):
             run()
         assert database.query(SCHEMAS) == []
         with pytest.raises(StallmarkError, match="it goes on"):
-            selftest.selftest(
+            selftest_checks.selftest(
                 Target(database.spec(), may_share=True), tmp_path, Show(Console(file=io.StringIO())),
                 seconds=1, keep=False, may_cap_memory=False,
             )  # fmt: skip
@@ -168,7 +166,7 @@ def test_a_transaction_that_fails(run, database, monkeypatch):
     drive = Runner.run
 
     def spoil_and_run(runner: Runner) -> Any:
-        build(database, BANK, {"branches": 1}, seed=selftest_database.SEED, workers=1)
+        build(database, BANK, {"branches": 1}, seed=selftest_checks.SEED, workers=1)
         database.execute(FAILS)
         return drive(runner)
 
@@ -226,7 +224,7 @@ def test_what_the_doctor_says_comes_first_even_if_it_cannot_say_all():
             yield Examined("encryption", "limited", "the server's certificate is not checked.")
             raise RuntimeError("a driver's own")
 
-    found = selftest._examine(Strange())  # type: ignore[arg-type]
+    found = selftest_checks._examine(Strange())  # type: ignore[arg-type]
     assert [(check.subject, check.state, check.exit_code) for check in found] == [
         ("bulk copy", "failed", 3), ("encryption", "off", 0), ("driver, edition and rights", "failed", 3),
     ]  # fmt: skip

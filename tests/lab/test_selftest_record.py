@@ -6,9 +6,9 @@ import pytest
 from support.manifests import a_manifest
 from support.market_workload import WORKLOAD as MARKET
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.lab.selftest import checks
-from stallmark.lab.selftest.selftest import Trial
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.lab import selftest_checks
+from stallmark.lab.selftest_checks import Trial
 from stallmark.record.histogram import Histogram, columns
 from stallmark.record.reader import Record
 from stallmark.record.schema import TABLES
@@ -34,7 +34,7 @@ def test_transactions_that_no_user_starts_need_not_have_come(tmp_path):
     }
     writer.append("errors", [failed | {"attempts": 1, "given_up": 1}])
     writer.close()
-    found = {check.subject: check for check in checks.transactions(Record(tmp_path / "run"), MARKET)}
+    found = {check.subject: check for check in selftest_checks.transactions(Record(tmp_path / "run"), MARKET)}
     assert {what: (check.state, check.result) for what, check in found.items()} == {
         "transaction pay": ("works", "7 committed, 0 failed"),
         "transaction look": ("failed", "0 committed, 0 failed"),  # though users had time enough
@@ -55,7 +55,7 @@ def test_a_transaction_whose_turn_had_not_come_has_not_failed(tmp_path, cards, s
     ran = {"rolled_back": 3} | RAN
     writer.append("transactions", [{"transaction": "pay", "committed": 4, "failed": 0} | ran])
     writer.close()
-    found = {check.subject: check for check in checks.transactions(Record(tmp_path / "run"), MARKET)}
+    found = {check.subject: check for check in selftest_checks.transactions(Record(tmp_path / "run"), MARKET)}
     look = found["transaction look"]
     assert (look.state, look.exit_code) == (state, 3 if state == "failed" else 0)
     assert ("not reached" in look.result) == (state == "off")
@@ -76,7 +76,9 @@ def test_collectors_say_what_they_gave(tmp_path):
     of_users = dict.fromkeys(TABLES["users"].names, 0) | {"second": 1, "load": "market"}
     writer.append("users", [of_users])
     writer.close()
-    found = {check.subject: (check.state, check.result) for check in checks.collectors(Record(tmp_path / "run"))}
+    found = {
+        check.subject: (check.state, check.result) for check in selftest_checks.collectors(Record(tmp_path / "run"))
+    }
     assert found == {
         "collectors waits, cpu": ("off", "GRANT VIEW SERVER STATE to this login."),
         "collector files": ("failed", "Files: nothing measured from 0 s to 9 s, because no answer."),
@@ -90,10 +92,10 @@ def test_the_memory_of_a_server_of_others_is_lowered_only_when_told_so(database,
     class Remote(EmbeddedEngine):
         is_local = False
 
-    trial = Trial(Remote(database.server, "remote"), checks.BANK, 1, True, may_cap_memory=may)
+    trial = Trial(Remote(database.server, "remote"), selftest_checks.BANK, 1, True, may_cap_memory=may)
     why = trial.keeps_its_memory()
     assert why is None if may else "plan cache on many versions; add --cap-memory" in why
-    assert Trial(database, checks.BANK, 1, True, may_cap_memory=False).keeps_its_memory() is None
+    assert Trial(database, selftest_checks.BANK, 1, True, may_cap_memory=False).keeps_its_memory() is None
 
 
 def with_conditions(path: Any, *conditions: dict[str, Any]) -> Record:
@@ -104,13 +106,13 @@ def with_conditions(path: Any, *conditions: dict[str, Any]) -> Record:
 def test_data_that_are_wrong_after_any_run_are_the_gravest(tmp_path):
     sums, keys = {"name": "sums agree", "holds": True}, {"name": "keys are there", "holds": True}
     records = [with_conditions(tmp_path / "1", sums, keys), with_conditions(tmp_path / "2", sums, keys)]
-    [found] = checks.conditions(records)
+    [found] = selftest_checks.conditions(records)
     assert (found.state, found.result, found.exit_code) == ("works", "all 2 conditions hold", 0)
     records.append(with_conditions(tmp_path / "3", sums | {"holds": False, "offending": 3, "detail": "aid 1"}, keys))
-    [found] = checks.conditions(records)
+    [found] = selftest_checks.conditions(records)
     assert (found.state, found.result, found.exit_code) == ("failed", "sums agree: 3 rows (aid 1)", 1)
     records.append(with_conditions(tmp_path / "4", sums | {"holds": None, "refused": "denied"}))
-    [found] = checks.conditions(records)
+    [found] = selftest_checks.conditions(records)
     assert (found.state, found.exit_code) == ("failed", 3) and "sums agree (denied)" in found.result
-    [found] = checks.conditions([with_conditions(tmp_path / "5")])
+    [found] = selftest_checks.conditions([with_conditions(tmp_path / "5")])
     assert found.state == "off"

@@ -19,7 +19,7 @@ from stallmark.experiment.estimate import Estimate
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.status import SILENT_S, State
 from stallmark.live.metrics import exposition
-from stallmark.live.state import POINTS, lines, state
+from stallmark.live.server import POINTS, lines, state
 from stallmark.live.view import MEANS, WAITS, FollowedRun, View, mean, means, sums
 from stallmark.record.manifest import read_manifest, write_manifest
 from stallmark.record.manifest.course import ChosenSize

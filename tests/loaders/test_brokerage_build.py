@@ -10,8 +10,8 @@ from support.canonical import checksums
 from support.command_line import stallmark
 from support.kept_databases import kept_database
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import StallmarkError
 from stallmark.loaders import ledger
 from stallmark.loaders.brokerage import LOADER

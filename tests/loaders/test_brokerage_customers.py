@@ -9,7 +9,7 @@ import pytest
 
 from stallmark.loaders.brokerage.customers import account_names, broker_names, customers, names, tax_status_of
 from stallmark.loaders.brokerage.people import zip_codes, zip_of
-from stallmark.schema.brokerage.population import (
+from stallmark.schema.brokerage import (
     Population,
     account_key,
     accounts_of,

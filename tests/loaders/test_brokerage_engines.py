@@ -16,8 +16,8 @@ from support.sql_server import URL
 from stallmark.engines.base import BulkWriter
 from stallmark.engines.mssql.bulk import BulkCopyWriter, InsertWriter
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.load import build
 from stallmark.loaders.plan import Batch, BatchShare, LoadPlan

@@ -27,7 +27,7 @@ from stallmark.loaders.brokerage.simulation import (
     Orders,
     Simulation,
 )
-from stallmark.schema.brokerage.population import (
+from stallmark.schema.brokerage import (
     DAY_S,
     MOST_HELD,
     UNIT,

@@ -15,16 +15,7 @@ from stallmark.loaders.brokerage.companies import companies, company_names, exch
 from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS
 from stallmark.loaders.brokerage.securities import Days, daily_market, symbols
 from stallmark.loaders.brokerage.simulation import LONGEST_S, Holdings, Trades
-from stallmark.schema.brokerage.population import (
-    COMPANIES,
-    DAY_S,
-    KEY,
-    SECURITIES,
-    Population,
-    moment,
-    price_cents,
-    symbol,
-)
+from stallmark.schema.brokerage import COMPANIES, DAY_S, KEY, SECURITIES, Population, moment, price_cents, symbol
 
 SEED, UNIT = 5, 1
 POPULATION = Population(3_000, 0.3)

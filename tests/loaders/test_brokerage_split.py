@@ -11,7 +11,7 @@ from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.brokerage.counts import LEAST_DAYS, MOST_CUSTOMERS, MOST_DAYS, estimated_bytes, split
 from stallmark.loaders.load import expected_bytes
 from stallmark.loaders.plan import loader_for
-from stallmark.schema.brokerage.population import UNIT
+from stallmark.schema.brokerage import UNIT
 from stallmark.transactions import find_workload
 
 SMALLEST, LARGEST = estimated_bytes(UNIT, LEAST_DAYS), estimated_bytes(MOST_CUSTOMERS, MOST_DAYS)

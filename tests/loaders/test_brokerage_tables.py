@@ -13,7 +13,7 @@ from stallmark.loaders.brokerage.counts import rows
 from stallmark.loaders.brokerage.customers import customers
 from stallmark.loaders.brokerage.fixed import fixed
 from stallmark.loaders.plan import Batch
-from stallmark.schema.brokerage.population import Population
+from stallmark.schema.brokerage import Population
 from stallmark.schema.brokerage.tables import METADATA
 
 SEED = 11

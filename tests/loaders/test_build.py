@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from support.building import ROWS, SCALE, SEED, checksums, copy_of, loaders_of, make, stop
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.loaders import ledger

@@ -12,8 +12,8 @@ import pytest
 from support.building import SEED, TELLERS, checksums, loader_sessions, loaders_of, make, make_tables
 from support.waiting import eventually
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import StallmarkError
 from stallmark.loaders import ledger, loader_pool
 from stallmark.loaders.bank import LOADER

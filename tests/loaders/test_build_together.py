@@ -8,7 +8,7 @@ from support.building import ROWS, SCALE, SEED, TELLERS, checksums, make, make_t
 from support.waiting import eventually
 
 from stallmark.engines.abilities import ServerSession
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.loaders import ledger, worker
 from stallmark.loaders.bank import LOADER

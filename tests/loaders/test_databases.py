@@ -16,9 +16,9 @@ from support.tds.script import Script
 from support.tds.tokens import Column
 from support.tsql import parsers
 
-from stallmark.engines import several
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark import engines
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import StallmarkError
 from stallmark.loaders import databases, ledger, load
 from stallmark.loaders.load import BuildProgress
@@ -144,8 +144,8 @@ def test_what_drives_one_drives_all(built):
 
 def test_what_is_asked_of_all_is_asked_of_each(built):
     sizes = [one.bytes_used() for one in built.engine.databases()]
-    assert several.bytes_used(built.engine) == sum(sizes) and min(sizes) > 0
-    assert several.copied(built.engine) == (built.engine,), "the copy of an embedded server holds all of them"
+    assert engines.bytes_used(built.engine) == sum(sizes) and min(sizes) > 0
+    assert engines.copied(built.engine) == (built.engine,), "the copy of an embedded server holds all of them"
 
 
 def test_room_for_all_is_there_before_the_first_is_begun(embedded_server, monkeypatch):
@@ -166,7 +166,7 @@ def test_a_copy_brings_back_every_database(tmp_path: Path):
     try:
         engine = on(server, "kept")
         databases.build(engine, EACH, SCALE, SEED, workers=1)
-        [holder] = several.copied(engine)
+        [holder] = engines.copied(engine)
         holder.backup.keep(ledger.read(engine).label)
         before = {part.name: checksums(engine.database_of(part.name), part) for part in EACH.parts}
         for part, table in zip(EACH.parts, ("bank.history", "mail.message"), strict=True):

@@ -15,7 +15,7 @@ from support.waiting import eventually
 
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.loaders import loader_pool
 from stallmark.loaders.plan import Batch

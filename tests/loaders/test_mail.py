@@ -11,7 +11,7 @@ from stallmark.errors import StallmarkError
 from stallmark.loaders.mail import LOADER, _parts
 from stallmark.loaders.plan import Batch, LoadPlan
 from stallmark.schema.draw import Ints
-from stallmark.schema.mail.scale import FOLDERS, MEAN_BYTES
+from stallmark.schema.mail import FOLDERS, MEAN_BYTES
 from stallmark.schema.mail.tables import METADATA
 
 SEEDS = st.integers(0, 2**62)

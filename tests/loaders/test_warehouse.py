@@ -26,7 +26,7 @@ from stallmark.loaders import load, warehouse
 from stallmark.loaders.plan import Batch, LoadPlan, Scale
 from stallmark.loaders.warehouse import LOADER, guard
 from stallmark.schema import size
-from stallmark.schema.warehouse.scale import FACTORS, GENERATOR, rows
+from stallmark.schema.warehouse import FACTORS, GENERATOR, rows
 from stallmark.schema.warehouse.tables import METADATA
 from stallmark.transactions.workload import Workload
 

@@ -12,10 +12,9 @@ from ruamel.yaml import YAML
 from support.command_line import stallmark
 
 from stallmark.errors import StallmarkError
+from stallmark.own_sql.command import SCHEMA, STARTER, document, scripts_definition
 from stallmark.own_sql.folder import MOST_FILE_ROWS, read_definition
 from stallmark.own_sql.model import OwnSql, mistakes_in
-from stallmark.own_sql.new_options import SCHEMA, STARTER
-from stallmark.own_sql.run_options import document, scripts_definition
 from stallmark.own_sql.statements import Kind, split
 from stallmark.scenarios.model import LoadsScenario, Scenario
 from stallmark.scenarios.read import LoadOptions, read_document

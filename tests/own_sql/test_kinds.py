@@ -11,7 +11,7 @@ from support.own_sql import newest
 
 from stallmark.errors import StallmarkError
 from stallmark.experiment.work import load_specs, work_of_loads
-from stallmark.own_sql.new_options import STARTER
+from stallmark.own_sql.command import STARTER
 from stallmark.record.reader import find_records
 from stallmark.scenarios.read import read_document
 

@@ -15,9 +15,9 @@ from support.waiting import eventually
 
 from stallmark.engines.base import ROWS_AT_ONCE, Isolation
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.own_sql.command import STARTER
 from stallmark.own_sql.examine import examine
 from stallmark.own_sql.folder import read_definition
-from stallmark.own_sql.new_options import STARTER
 from stallmark.record.reader import find_records
 from stallmark.transactions import define
 from stallmark.transactions.workload import Outcome

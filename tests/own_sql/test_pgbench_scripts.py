@@ -5,17 +5,17 @@ import random
 from collections import Counter
 
 import pytest
+import scipy  # its parts are imported when first asked for
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from stallmark.errors import StallmarkError
-from stallmark.own_sql.pgbench import functions
-from stallmark.own_sql.pgbench.expressions import compile_expression
-from stallmark.own_sql.pgbench.functions import ExpressionError, as_value, permute
-from stallmark.own_sql.pgbench.scripts import Jump, Query, Set, Sleep, parse_script
+from stallmark.own_sql import pgbench_functions
+from stallmark.own_sql.pgbench_expressions import compile_expression
+from stallmark.own_sql.pgbench_functions import ExpressionError, as_value, permute
+from stallmark.own_sql.pgbench_scripts import Jump, Query, Set, Sleep, parse_script
 
-BIG = st.integers(functions.LEAST, functions.MOST)
+BIG = st.integers(pgbench_functions.LEAST, pgbench_functions.MOST)
 
 
 def value(text: str, **variables):
@@ -90,12 +90,12 @@ def test_what_is_no_expression_is_refused_as_it_is_read(text):
 @given(BIG, BIG)
 def test_integers_behave_as_those_of_64_bits(left, right):
     for sign, exact in (("+", left + right), ("-", left - right), ("*", left * right)):
-        if functions.LEAST <= exact <= functions.MOST:
+        if pgbench_functions.LEAST <= exact <= pgbench_functions.MOST:
             assert value(f":l {sign} :r", l=left, r=right) == exact
         else:
             with pytest.raises(ExpressionError):
                 value(f":l {sign} :r", l=left, r=right)
-    if right and (left, right) != (functions.LEAST, -1):
+    if right and (left, right) != (pgbench_functions.LEAST, -1):
         quotient, remainder = value(":l / :r", l=left, r=right), value(":l % :r", l=left, r=right)
         assert quotient * right + remainder == left
         assert remainder == math.fmod(left, right) or abs(left) >= 2**53
@@ -110,7 +110,7 @@ def test_permutations_have_each_number_once(size, seed):
 @given(BIG, BIG)
 def test_hashes_are_bigints(number, seed):
     for name in ("hash", "hash_murmur2", "hash_fnv1a"):
-        assert functions.LEAST <= value(f"{name}(:n, :s)", n=number, s=seed) <= functions.MOST
+        assert pgbench_functions.LEAST <= value(f"{name}(:n, :s)", n=number, s=seed) <= pgbench_functions.MOST
     assert value("hash(:n)", n=number) == value("hash_murmur2(:n, 7)", n=number)
 
 
@@ -120,19 +120,19 @@ def _p_value(draw, expected: list[float]) -> float:
     total = sum(expected)
     observed = [seen[place] for place in range(1, len(expected) + 1)]
     assert sum(observed) == count
-    return stats.chisquare(observed, [count * share / total for share in expected]).pvalue
+    return scipy.stats.chisquare(observed, [count * share / total for share in expected]).pvalue
 
 
 def test_draws_have_the_distributions_that_pgbench_documents():
     low, high = 1, 50
     zipf = [k**-1.3 for k in range(low, high + 1)]
-    assert _p_value(lambda rng: functions.random_zipfian(rng, low, high, 1.3), zipf) > 1e-3
+    assert _p_value(lambda rng: pgbench_functions.random_zipfian(rng, low, high, 1.3), zipf) > 1e-3
     exponential = [math.exp(-4 * (k - 1) / 50) - math.exp(-4 * k / 50) for k in range(low, high + 1)]
-    assert _p_value(lambda rng: functions.random_exponential(rng, low, high, 4.0), exponential) > 1e-3
-    normal = stats.norm.cdf([2 * 3.0 * (k / 50) - 3.0 for k in range(high + 1)])
+    assert _p_value(lambda rng: pgbench_functions.random_exponential(rng, low, high, 4.0), exponential) > 1e-3
+    normal = scipy.stats.norm.cdf([2 * 3.0 * (k / 50) - 3.0 for k in range(high + 1)])
     shares = list(normal[1:] - normal[:-1])
-    assert _p_value(lambda rng: functions.random_gaussian(rng, low, high, 3.0), shares) > 1e-3
-    assert _p_value(lambda rng: functions.random_uniform(rng, low, high), [1.0] * 50) > 1e-3
+    assert _p_value(lambda rng: pgbench_functions.random_gaussian(rng, low, high, 3.0), shares) > 1e-3
+    assert _p_value(lambda rng: pgbench_functions.random_uniform(rng, low, high), [1.0] * 50) > 1e-3
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from support.own_sql import newest
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.target import Target
-from stallmark.own_sql.new_options import STARTER
+from stallmark.own_sql.command import STARTER
 from stallmark.record.reader import Record
 from stallmark.scenarios.read import read_document
 

@@ -7,9 +7,9 @@ from support.command_line import stallmark
 from support.own_sql import REFUSES, executed, workload_of
 
 from stallmark.errors import StallmarkError
+from stallmark.own_sql.command import STARTER
 from stallmark.own_sql.examine import examine
 from stallmark.own_sql.folder import read_definition
-from stallmark.own_sql.new_options import STARTER
 from stallmark.transactions import checks, define
 
 pytestmark = pytest.mark.server

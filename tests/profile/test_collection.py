@@ -11,17 +11,17 @@ from support.production import DAY, HOUR, MIDNIGHT, Production, direct
 from support.small_disks import fill, small_disk
 from support.tds.answers import Rows
 
-from stallmark.analysis.profile import intervals, summary
-from stallmark.analysis.profile.intervals import intervals_of, samples_of
-from stallmark.analysis.profile.rates import Measure, ProfileKind
-from stallmark.analysis.profile.summary import summarise_profile
-from stallmark.cli.common import err
+from stallmark.analysis import profile_intervals
+from stallmark.analysis.profile import summarise_profile
+from stallmark.analysis.profile_intervals import intervals_of, samples_of
+from stallmark.analysis.profile_rates import Measure, ProfileKind
+from stallmark.cli.output import err
 from stallmark.errors import StallmarkError
 from stallmark.profile import command
 from stallmark.profile.collection import Collection, CollectionProgress
 from stallmark.record.files import exclusive_folder
-from stallmark.record.profile.manifest import read_profile, write_profile
-from stallmark.record.profile.raw import ProfileWriter, last_sample, read_raw
+from stallmark.record.profile import read_profile, write_profile
+from stallmark.record.profile_counters import ProfileWriter, last_sample, read_raw
 
 TEN_MINUTES = 600.0
 
@@ -163,8 +163,7 @@ def test_a_report_goes_by_one_look_at_the_samples_while_more_come(tmp_path, monk
         looked.append(name)
         return table.slice(0, table.num_rows - 1) if looked.count(name) == 1 else table
 
-    for room in (intervals, summary):
-        monkeypatch.setattr(room, "read_raw", growing, raising=False)
+    monkeypatch.setattr(profile_intervals, "read_raw", growing)
     found = summarise_profile(folder)
     assert looked.count("samples") == 1
     assert ProfileKind.COST in {one.kind for one in found.cautions}
@@ -202,7 +201,7 @@ def test_a_password_is_nowhere_even_where_an_error_has_it(tmp_path, monkeypatch)
 def test_a_login_without_the_right_is_told_which_it_needs(tmp_path, monkeypatch):
     from support.mssql_server import answering
 
-    from stallmark.profile.collection import source_for
+    from stallmark.profile.command import source_for
 
     production = Production(forbidden=True)
     with answering(production.script(), encryption="none") as server:
@@ -216,7 +215,7 @@ def test_a_server_without_management_views_is_told_what_to_profile(tmp_path):
     from support.mssql_server import answering, says_it_is
     from support.tds.script import Script
 
-    from stallmark.profile.collection import source_for
+    from stallmark.profile.command import source_for
 
     script = Script(databases=["master"])
     says_it_is(script, banner="Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8")
@@ -230,7 +229,7 @@ def test_a_server_without_management_views_is_told_what_to_profile(tmp_path):
 def test_through_the_driver_a_cut_connection_is_opened_again_and_one_text_is_sent(tmp_path):
     from support.mssql_server import answering
 
-    from stallmark.profile.collection import source_for
+    from stallmark.profile.command import source_for
 
     production = Production(outages=[(100, 200)], names=[(0.0, "SQL-A"), (150.0, "SQL-B")], restarts=[150.0])
     with answering(production.script(), encryption="none") as server:

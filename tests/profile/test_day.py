@@ -10,11 +10,11 @@ import pytest
 from support.production import CORES, COUNTERS, DAY, FILES, HOUR, MIDNIGHT, WAITS, Production, between, direct
 from support.tds.odbc import needs_odbc
 
-from stallmark.analysis.profile.intervals import intervals_of
-from stallmark.analysis.profile.rates import Measure, ProfileKind
-from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
+from stallmark.analysis.profile import ProfileSummary, summarise_profile
+from stallmark.analysis.profile_intervals import intervals_of
+from stallmark.analysis.profile_rates import Measure, ProfileKind
 from stallmark.profile.collection import Collection
-from stallmark.record.profile.manifest import read_profile
+from stallmark.record.profile import read_profile
 
 OUTAGES = [(2.2 * HOUR, 2.9 * HOUR), (5.5 * HOUR, 5.5 * HOUR + 180), (11 * HOUR, 11 * HOUR + 40)]
 KILLED, RESUMED = 22 * HOUR, 22 * HOUR + 600

@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 from tests.support.recorders import Moment, iostat_text, perfmon_csv
 
-from stallmark.analysis.profile.rates import Measure, ProfileKind
-from stallmark.analysis.profile.summary import summarise_profile
+from stallmark.analysis.profile import summarise_profile
+from stallmark.analysis.profile_rates import Measure, ProfileKind
 from stallmark.cli.main import main
-from stallmark.record.profile.manifest import read_profile
+from stallmark.record.profile import read_profile
 
 MOMENTS = [Moment(1772445600.0 + 15 * n, {"D:": (n * 30.0,) * 6, "L:": (n * 60.0,) * 6}, n, n * 10) for n in range(9)]
 

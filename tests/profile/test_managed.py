@@ -8,12 +8,13 @@ import pytest
 from support.mssql_server import ENTERPRISE, MANAGED_INSTANCE, answering
 from support.production import COUNTERS, Production
 
-from stallmark.analysis.profile.rates import ProfileKind
-from stallmark.analysis.profile.summary import summarise_profile
+from stallmark.analysis.profile import summarise_profile
+from stallmark.analysis.profile_rates import ProfileKind
 from stallmark.engines import sql_file
 from stallmark.errors import StallmarkError
-from stallmark.profile.collection import Collection, source_for
-from stallmark.record.imports.perfmon import SYSTEM_DATABASES
+from stallmark.profile.collection import Collection
+from stallmark.profile.command import source_for
+from stallmark.record.formats.perfmon import SYSTEM_DATABASES
 
 
 def profiled(production: Production, folder, **says) -> None:
@@ -47,7 +48,7 @@ def test_a_profile_without_counters_of_our_database_says_so(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("part", ["files", "counters"])
 def test_the_database_of_rds_is_nobody_s(part):
-    text = sql_file.statement("stallmark.profile.mssql.source", part)
+    text = sql_file.statement("stallmark.profile.mssql", part)
     assert re.search(r"'rdsadmin'", re.sub(r"--.*", "", text))
 
 
@@ -64,7 +65,7 @@ def test_a_refusal_names_the_right_that_it_wants(tmp_path, monkeypatch):
 
 def file_class(database_id: int, file_id: int = 1, ours: int = 1, name: str = "Sales") -> str:
     """The class that the query gives to a file on a connection to `ours`."""
-    text = re.sub(r"--.*| COLLATE \w+", "", sql_file.statement("stallmark.profile.mssql.source", "files"))
+    text = re.sub(r"--.*| COLLATE \w+", "", sql_file.statement("stallmark.profile.mssql", "files"))
     [case] = re.findall(r"(CASE WHEN io\.database_id = 2 .*? END) AS file_class", text, re.S)
     with closing(sqlite3.connect(":memory:")) as calculator:
         calculator.create_function("DB_ID", 0, lambda: ours)
@@ -93,7 +94,7 @@ def test_databases_of_the_server_s_own_hold_no_data_of_users(file, expected):
 
 def test_counters_of_the_server_s_own_databases_are_nobody_s():
     """In a profile that is sampled and in one that is imported."""
-    text = re.sub(r"--.*", "", sql_file.statement("stallmark.profile.mssql.source", "counters"))
+    text = re.sub(r"--.*", "", sql_file.statement("stallmark.profile.mssql", "counters"))
     [names] = re.findall(r"split\.instance NOT IN \(([^)]*)\)", text)
     assert {name.strip(" \n'") for name in names.split(",")} == SYSTEM_DATABASES | {"_Total"}
     assert {"model_msdb", "model_replicatedmaster"} <= SYSTEM_DATABASES

@@ -8,8 +8,7 @@ from support.tables import get, put
 
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.workload import cut_short, ended_early
-from stallmark.record.of_load import LoadRecord
-from stallmark.record.reader import Record, recorded_seconds
+from stallmark.record.reader import LoadRecord, Record, recorded_seconds
 from stallmark.record.schema import ERRORS
 from stallmark.record.writer import RecordWriter
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.record.rows import Columns, Rows, batch_of
 from stallmark.record.schema import column
 from stallmark.record.table_file import StreamWriter
+from stallmark.record.writer import Columns, Rows, batch_of
 
 END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 SCHEMA = pa.schema(

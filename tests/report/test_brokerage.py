@@ -8,8 +8,8 @@ from support.pages import render
 from support.steps import changed_step
 
 from stallmark.analysis.cautions import cautions
+from stallmark.analysis.environment_cautions import HistoryKind
 from stallmark.analysis.experiment import doubtful, marks
-from stallmark.analysis.storage_cautions import HistoryKind
 from stallmark.report import columns
 from stallmark.report.document import is_invalid
 from stallmark.report.experiment import experiment_in_json

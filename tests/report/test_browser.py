@@ -15,9 +15,9 @@ from support.waiting import TIMEOUT_S
 
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.locality.summary import characterise
+from stallmark.analysis.locality import characterise
 from stallmark.record.reader import find_records
-from stallmark.report.locality.document import locality_document
+from stallmark.report.locality import locality_document
 from stallmark.report.renderers import write_pages
 from stallmark.sizing.demand import demand_of
 from stallmark.sizing.document import sizing_document

@@ -6,15 +6,15 @@ import pytest
 from rich.console import Console
 from support.synthetic import Truth, make_run
 
-from stallmark.analysis.bottleneck.summary import NoteKind
-from stallmark.analysis.cause.explain import explain
+from stallmark.analysis.cause import explain
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.what_if import predict_throughputs
+from stallmark.analysis.prediction import predict_throughputs
+from stallmark.analysis.step_summary import NoteKind
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
+from stallmark.report.briefs import predictions_in_brief
 from stallmark.report.renderers import in_terminal
 from stallmark.report.sections import cause as cause_tables
-from stallmark.report.what_if import predictions_in_brief
 
 WAITS = {"io": 0.72, "wal": 0.06, "lock": 0.04, "client": 0.03, "other": 0.01}
 

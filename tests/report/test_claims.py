@@ -23,9 +23,9 @@ from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.finding import ExperimentKind, Finding, caution
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.thresholds import fail_rule
-from stallmark.analysis.validity.invalid import ValidityKind
+from stallmark.analysis.validity import ValidityKind
 from stallmark.record.devices import DeviceLabel
-from stallmark.report.comparison.document import summary_for_a_ticket
+from stallmark.report.comparison import summary_for_a_ticket
 from stallmark.report.experiment import experiment_in_json
 from stallmark.report.picture import picture_of
 from stallmark.report.renderers import dumped, in_json

@@ -12,12 +12,13 @@ from support.report_summaries import DRIVER_BOUND, FOREIGN_IO
 from support.steps import changed_step
 from support.terminal import printed
 
-from stallmark.analysis.compare.plan import plan_runs
+from stallmark.analysis.compare.claims import plan_runs
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.report.comparison.document import plan_in_brief, summary_for_a_ticket
+from stallmark.report.briefs import plan_in_brief
+from stallmark.report.comparison import summary_for_a_ticket
 from stallmark.report.renderers import in_terminal
-from stallmark.report.text.terms import term
+from stallmark.report.text import term
 
 HURT = "<script>window.hurt=1</script>|`*![](http://evil.example/)@all\x1b[31m\u202e"
 

@@ -19,8 +19,8 @@ from stallmark.report.document import (
     table_blocks,
 )
 from stallmark.report.figures import Figure, chart
+from stallmark.report.picture import slide
 from stallmark.report.renderers import in_terminal, page_beside, render, write_pages
-from stallmark.report.slide import slide
 from stallmark.report.table import Table
 
 TABLE = Table(["file", "reads"], [["data", "12"]])

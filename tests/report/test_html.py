@@ -14,9 +14,9 @@ from support.steps import changed_step
 from stallmark import format
 from stallmark.analysis.experiment import marks
 from stallmark.analysis.finding import caution, invalid
-from stallmark.analysis.read.interval import ReadKind
+from stallmark.analysis.read.times import ReadKind
 from stallmark.analysis.read.transactions import ErrorSummary
-from stallmark.analysis.validity.invalid import ValidityKind
+from stallmark.analysis.validity import ValidityKind
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.course import Condition
 from stallmark.report.renderers import TEMPLATES

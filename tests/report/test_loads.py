@@ -8,12 +8,12 @@ from support.html_page import Page
 from support.synthetic_loads import LoadsStep, alone_and_together, in_cells, make_loads_run
 from support.terminal import printed
 
-from stallmark.analysis.loads.summary import LoadsSummary, summarise_loads
+from stallmark.analysis.loads import LoadsSummary, summarise_loads
 from stallmark.record.reader import Record, find_records
-from stallmark.report.loads import tables
-from stallmark.report.loads.document import loads_document, picture_of_loads
+from stallmark.report import loads_tables as tables
+from stallmark.report.loads import loads_document, picture_of_loads
+from stallmark.report.picture import write_slide
 from stallmark.report.renderers import in_terminal, write_pages
-from stallmark.report.slide import write_slide
 from stallmark.report.text import loads as words
 
 STEPS = alone_and_together({"mail": (60.0, 30.0), "bank": (200.0, 80.0)}, scan=(900.0, 300.0))

@@ -9,9 +9,9 @@ from support.synthetic import make_run
 from support.terminal import printed
 from support.traces import MIB, TRUTH, make_pools, make_traced, put_samples, put_trace
 
-from stallmark.analysis.locality.summary import characterise
+from stallmark.analysis.locality import characterise
 from stallmark.record.reader import find_records
-from stallmark.report.locality.document import locality_document
+from stallmark.report.locality import locality_document
 from stallmark.report.renderers import in_terminal, render
 from stallmark.report.text import sentence
 

@@ -20,8 +20,8 @@ from stallmark.analysis.metrics import METRICS, Chart, Heading, Metric, referenc
 from stallmark.analysis.thresholds import judge, parse_threshold
 from stallmark.record.manifest.storage import Device, Devices
 from stallmark.record.reader import Record
-from stallmark.report.comparison.document import summary_for_a_ticket
-from stallmark.report.junit import THRESHOLDS, experiment_cases
+from stallmark.report.comparison import summary_for_a_ticket
+from stallmark.report.exports import THRESHOLDS, experiment_cases
 from stallmark.report.renderers import in_json
 from stallmark.report.sections.environment import devices
 from stallmark.report.sections.validity import failures

@@ -9,15 +9,13 @@ from support.probes import NOISE, STREAM, of_disks, probe, step, write_probe
 from support.terminal import printed
 
 from stallmark.analysis.finding import caution
-from stallmark.analysis.probe.against_database import Achieved, compare_with_probe
-from stallmark.analysis.probe.drift import drift
-from stallmark.analysis.probe.experiment import ProbeExperiment, read_probe, summarise_probes
-from stallmark.analysis.probe.saturation import ProbeKind
+from stallmark.analysis.probe import ProbeExperiment, ProbeKind, read_probe, summarise_probes
+from stallmark.analysis.probe_comparison import Achieved, compare_with_probe, drift
 from stallmark.errors import StallmarkError
-from stallmark.record.probe import ProbeResult
+from stallmark.record.manifest.storage import ProbeResult
 from stallmark.record.reader import find_records
 from stallmark.record.writer import RecordWriter
-from stallmark.report.probe.document import probe_document
+from stallmark.report.probe import probe_document
 from stallmark.report.renderers import in_terminal, render
 from stallmark.report.sections.environment import database_reads_table, drift_table
 from stallmark.report.text import sentence

@@ -12,8 +12,8 @@ from support.terminal import show
 
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import caution
-from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.read.server_summary import ReplicaState, ServerState
+from stallmark.analysis.read.times import ReadKind
 from stallmark.record.reader import find_records
 
 BARE = {"name": "nvme0n1"}

@@ -10,7 +10,7 @@ from support import report_summaries as given
 from support.pages import slide, write_slide
 from support.steps import changed_step
 
-from stallmark.analysis.bottleneck.summary import PARTS, Budget, StepCause
+from stallmark.analysis.step_summary import PARTS, Budget, StepCause
 from stallmark.errors import StallmarkError
 from stallmark.report.picture import CAUSES, picture_of
 from stallmark.report.sections.summary import answer_of

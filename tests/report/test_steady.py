@@ -15,9 +15,9 @@ from stallmark.analysis.cautions import CautionKind, cautions
 from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.experiment import marks
 from stallmark.analysis.finding import ExperimentKind
-from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.times import Interval
+from stallmark.analysis.service_level import judge_reads, make_objective
 from stallmark.analysis.steady import Marks, cut_to_whole_cycles, judge
-from stallmark.analysis.validity.service_level import judge_reads, make_objective
 from stallmark.record.manifest.workload import Waited
 from stallmark.report.document import is_invalid
 from stallmark.report.experiment import experiment_in_json

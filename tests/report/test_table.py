@@ -15,11 +15,12 @@ from support.terminal import printed, show
 import stallmark.analysis
 import stallmark.report
 from stallmark import format
-from stallmark.analysis.bottleneck.device_verdict import device_verdict
-from stallmark.analysis.columns import Shown, shown_fields, words
+from stallmark.analysis.bottleneck import device_verdict
 from stallmark.analysis.read.server_summary import OF_MEMORY, OF_THE_REST, ServerState
+from stallmark.format import Shown, shown_fields, words
 from stallmark.report.table import (
     Cell,
+    InTerminal,
     Rows,
     Table,
     fields,
@@ -33,7 +34,6 @@ from stallmark.report.table import (
     percentiles,
     word,
 )
-from stallmark.report.terminal import InTerminal
 
 HEADER = ["step", "TPS", "p95\nms", "hits", "device"]
 ROWS = [

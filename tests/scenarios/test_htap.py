@@ -13,11 +13,10 @@ from support.steps import changed_step
 from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import ExperimentKind
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
-from stallmark.record.of_load import LoadRecord
-from stallmark.record.reader import find_records
+from stallmark.record.reader import LoadRecord, find_records
 from stallmark.scenarios.read import read_scenario
 from stallmark.transactions import find_workload
 

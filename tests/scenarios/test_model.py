@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.analysis.validity.service_level import READY_MADE
+from stallmark.analysis.service_level import READY_MADE
 from stallmark.collectors import ON_REQUEST
 from stallmark.driver.load import WarmUpLimits
 from stallmark.driver.pacing import Arrivals
@@ -23,7 +23,7 @@ from stallmark.scenarios.read import locate, read_any_scenario, read_scenario, s
 from stallmark.scenarios.run_order import run_order
 from stallmark.scenarios.search import ReadyMade, objective
 from stallmark.scenarios.variant import Variant
-from stallmark.schema.placement.design import GIB, MIB, Design, File, Filegroup, Settings, TableGroup, TempDb
+from stallmark.schema.placement import GIB, MIB, Design, File, Filegroup, Settings, TableGroup, TempDb
 
 DATA = "{spindles: 2, read_ms: 1, write_ms: 1, sync_ms: 1, mb_per_s: 100}"
 

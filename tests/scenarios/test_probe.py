@@ -10,22 +10,22 @@ from pydantic import ValidationError
 from support.findings import facts_of
 
 from stallmark.analysis.finding import EndKind
-from stallmark.analysis.probe.experiment import summarise_probes
+from stallmark.analysis.probe import summarise_probes
 from stallmark.cli.main import main
 from stallmark.errors import StallmarkError
-from stallmark.experiment import probe_run
+from stallmark.experiment import runner
 from stallmark.experiment.preflight import refuse_impossible_devices
-from stallmark.record.probe import Asked, ProbeStep
+from stallmark.record.manifest.storage import Asked, ProbeStep
 from stallmark.record.reader import find_records
 from stallmark.scenarios.array import Array
 from stallmark.scenarios.load import MOST_AT_ONCE, RawLoad
 from stallmark.scenarios.model import ProbeScenario, on_devices
 from stallmark.scenarios.read import read_any_scenario, read_scenario
+from stallmark.storage import programs
+from stallmark.storage.arrivals import MOST_PER_S
 from stallmark.storage.emulator.models import ArrayModel, FlashCache, FlashTier, NoCompiler
-from stallmark.storage.probe import tool
-from stallmark.storage.probe.patterns import NAMES, WEB, find_pattern, with_least_block
-from stallmark.storage.probe.probe_file import LEAST_BYTES
-from stallmark.storage.raw_load.arrivals import MOST_PER_S
+from stallmark.storage.patterns import NAMES, WEB, find_pattern, with_least_block
+from stallmark.storage.probe_file import LEAST_BYTES
 
 RAW = """name: mine
 title: t
@@ -51,20 +51,17 @@ def found(monkeypatch):
     """In place of fio: every step has 100 I/Os a second; what was asked is kept."""
     asked: list[Asked] = []
 
-    class Found(tool.Tool):
+    class Found(programs.Tool):
         def measure(self, file, one, seconds, seed, environment):
             asked.append(one)
             return ProbeStep(one.pattern, one.outstanding, 1.0, 100, 819_200, 10.0 * one.outstanding, ((10.0, 100),))
 
-    for module in ("measurement", "tool"):
+    for module in ("probe", "programs"):
         monkeypatch.setattr(
-            f"stallmark.storage.probe.{module}.find_tool", lambda *, emulated: Found("fio", "fio-3.99", "libaio")
+            f"stallmark.storage.{module}.find_tool", lambda *, emulated: Found("fio", "fio-3.99", "libaio")
         )
-    monkeypatch.setattr("stallmark.experiment.probe_run.find_tool", lambda *, emulated: None)
-    for module in (
-        "storage.probe.measurement",
-        "experiment.probe_run",
-    ):  # temporary folders are in memory on some machines
+    monkeypatch.setattr("stallmark.experiment.runner.find_tool", lambda *, emulated: None)
+    for module in ("storage.probe", "experiment.runner"):  # temporary folders are in memory on some machines
         monkeypatch.setattr(f"stallmark.{module}.refuse_memory", lambda folder: None)
     return asked
 
@@ -145,14 +142,14 @@ def test_a_probe_that_cannot_begin_is_told_by_the_record_before_it(found, write,
         (tmp_path / name).mkdir()
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
     variants = "".join(f"  - {{name: {name}, folder: {tmp_path / name}}}\n" for name in ("first", "second"))
-    real = probe_run.make_probe_file
+    real = runner.make_probe_file
 
     def full(folder, size_bytes):
         if folder.name == "second":
             raise OSError(28, "No space left on device", str(folder))
         return real(folder, size_bytes)
 
-    monkeypatch.setattr(probe_run, "make_probe_file", full)
+    monkeypatch.setattr(runner, "make_probe_file", full)
     result = run("run", write(RAW.partition("  - ")[0] + variants), "--out", str(tmp_path / "runs"))
     assert result.exit_code == 3 and "No space left on device" in result.stderr
     [record] = find_records([tmp_path / "runs" / path.name for path in (tmp_path / "runs").iterdir()])

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.preflight import _refuse_more_users_than_sessions, refuse_what_cannot_be
+from stallmark.experiment.work import as_planned
 from stallmark.machines.command import Machines
 from stallmark.scenarios.model import QueryScenario
 from stallmark.scenarios.read import read_scenario
@@ -152,6 +153,6 @@ def test_streams_take_sessions_as_users_do(tmp_path):
     )
     few = EmbeddedEngine.__new__(EmbeddedEngine)
     few.most_users = lambda: 14  # type: ignore[method-assign]
-    _refuse_more_users_than_sessions(read_scenario(str(path)), few, 1, None)  # type: ignore[arg-type]
+    _refuse_more_users_than_sessions(read_scenario(str(path)), few, 1, as_planned)  # type: ignore[arg-type]
     with pytest.raises(StallmarkError, match="4 users and 4 sessions of the market emulator and 7 streams of queries"):
-        _refuse_more_users_than_sessions(read_scenario(str(path), ["loads.reports.streams=7"]), few, 1, None)  # type: ignore[arg-type]
+        _refuse_more_users_than_sessions(read_scenario(str(path), ["loads.reports.streams=7"]), few, 1, as_planned)  # type: ignore[arg-type]

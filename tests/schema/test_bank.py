@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.programs import binary
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer, binary
 from stallmark.loaders.load import build
 from stallmark.schema import words
 from stallmark.schema.words import WIDTH, prose, short

@@ -12,21 +12,13 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from support.designs import ddl
 from support.tsql import parsers
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.schema import brokerage as p
 from stallmark.schema import deploy
-from stallmark.schema.brokerage import population as p
-from stallmark.schema.brokerage.population import (
-    HIGH_CENTS,
-    LOW_CENTS,
-    PERIOD_S,
-    Population,
-    moment,
-    price_cents,
-    second_reached,
-)
+from stallmark.schema.brokerage import HIGH_CENTS, LOW_CENTS, PERIOD_S, Population, moment, price_cents, second_reached
 from stallmark.schema.brokerage.tables import METADATA
 from stallmark.schema.ddl import ddl_of
-from stallmark.schema.placement.design import Design, File, Filegroup, TableGroup
+from stallmark.schema.placement import Design, File, Filegroup, TableGroup
 from stallmark.schema.placement.mssql import place_tables
 
 # Lookups by time, and by what a customer or a trader knows: shared/reference/brokerage.md.

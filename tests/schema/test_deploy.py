@@ -13,8 +13,8 @@ from support.tds.datatypes import BIT, INT, nvarchar
 from support.tds.script import Script
 from support.tds.tokens import Column
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.schema import ddl, deploy
 from stallmark.schema.bank import tables as bank

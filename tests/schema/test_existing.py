@@ -15,9 +15,8 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import StallmarkError
 from stallmark.schema import deploy
 from stallmark.schema.ddl import ddl_of
+from stallmark.schema.placement import GIB, MIB, Design, Settings, mssql_existing
 from stallmark.schema.placement import mssql as mssql_placement
-from stallmark.schema.placement import mssql_existing
-from stallmark.schema.placement.design import GIB, MIB, Design, Settings
 from stallmark.schema.placement.mssql_existing import FoundFile
 
 FILE_ROWS = [

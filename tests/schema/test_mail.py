@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.schema.mail import messages
-from stallmark.schema.mail.scale import FEWEST_MESSAGES, LEAST_BYTES, MEAN_BYTES, MOST_BYTES, leeway
+from stallmark.schema.mail import FEWEST_MESSAGES, LEAST_BYTES, MEAN_BYTES, MOST_BYTES, leeway, messages
 from stallmark.schema.mail.tables import METADATA
 
 SEEDS = st.integers(0, 2**62)

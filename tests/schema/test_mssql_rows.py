@@ -7,14 +7,13 @@ import sqlalchemy as sa
 from support.designs import ddl
 from support.tsql import parsers
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.scenarios.database import DatabaseChoice
 from stallmark.schema import size
 from stallmark.schema.ddl import ddl_of
-from stallmark.schema.placement import mssql, mssql_existing
+from stallmark.schema.placement import Design, File, Filegroup, Settings, TableGroup, mssql, mssql_existing, sized
 from stallmark.schema.placement import postgres as postgres_placement
-from stallmark.schema.placement.design import Design, File, Filegroup, Settings, TableGroup, sized
 from stallmark.schema.placement.mssql_existing import Found, FoundIndex
 from stallmark.schema.warehouse.tables import LINEITEM, METADATA
 

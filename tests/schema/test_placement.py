@@ -15,7 +15,7 @@ from support.designs import DESIGN, FILE_COLUMNS, ROWS, SETTINGS_COLUMNS, TABLE_
 from support.tds.answers import Rows
 from support.tsql import parsers
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.schema import deploy
@@ -23,10 +23,7 @@ from stallmark.schema.bank import tables as bank
 from stallmark.schema.brokerage import tables as brokerage
 from stallmark.schema.ddl import combined_metadata, ddl_of
 from stallmark.schema.mail import tables as mail
-from stallmark.schema.placement import mssql as mssql_placement
-from stallmark.schema.placement import mssql_existing
-from stallmark.schema.placement import postgres as postgres_placement
-from stallmark.schema.placement.design import (
+from stallmark.schema.placement import (
     GIB,
     MIB,
     TIB,
@@ -36,8 +33,11 @@ from stallmark.schema.placement.design import (
     Settings,
     TableGroup,
     default_name,
+    mssql_existing,
     sized,
 )
+from stallmark.schema.placement import mssql as mssql_placement
+from stallmark.schema.placement import postgres as postgres_placement
 from stallmark.schema.warehouse import tables as warehouse
 
 # Names that would end a quotation, or a statement.

@@ -8,15 +8,15 @@ import pytest
 import sqlalchemy as sa
 from psycopg import sql
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.loaders.load import build
 from stallmark.schema import deploy
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.ddl import ddl_of
+from stallmark.schema.placement import GROWING, Design, File, Filegroup, Settings, TableGroup, TempDb
 from stallmark.schema.placement import postgres as postgres_placement
-from stallmark.schema.placement.design import GROWING, Design, File, Filegroup, Settings, TableGroup, TempDb
 from stallmark.transactions.bank import WORKLOAD as BANK
 
 FAST, NASTY = f"fast_{os.getpid()}", f'"we\'ird" 100%s {os.getpid()}'

@@ -14,16 +14,15 @@ from support.tds.datatypes import INT, nvarchar
 from support.tds.script import Script
 from support.tds.tokens import Column
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.loaders.brokerage import LOADER as BROKERAGE
 from stallmark.loaders.mail import LOADER as MAIL
 from stallmark.loaders.plan import Batch, LoadPlan
-from stallmark.schema import deploy, size
+from stallmark.schema import deploy, size, version_of, versions_in
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.brokerage import tables as brokerage
 from stallmark.schema.ddl import ddl_of, defects, name_of, table_of
 from stallmark.schema.mail import tables as mail
-from stallmark.schema.several import version_of, versions_in
 
 ROWS = 20_000
 # A type and a value of it that takes the declared space.

@@ -18,9 +18,8 @@ from stallmark.engines.mssql import settings, variant_settings
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.examine import examine
 from stallmark.errors import StallmarkError
+from stallmark.schema.placement import GIB, MIB, Design, File, TempDb, mssql_existing
 from stallmark.schema.placement import mssql as mssql_placement
-from stallmark.schema.placement import mssql_existing
-from stallmark.schema.placement.design import GIB, MIB, Design, File, TempDb
 from stallmark.schema.placement.mssql_existing import FoundFile
 
 TEMPDB = TempDb((File("/t/a.mdf", "tempdev", GIB), File("/t/b.ndf", "b", GIB)), File("/t/l.ldf", "l", GIB, 0))

@@ -5,12 +5,11 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mssql, postgresql
 from support.designs import ddl
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
-from stallmark.schema import deploy
+from stallmark.schema import deploy, warehouse
 from stallmark.schema.ddl import Ddl, ddl_of
-from stallmark.schema.placement.design import Design
-from stallmark.schema.warehouse import scale as warehouse_scale
+from stallmark.schema.placement import Design
 from stallmark.schema.warehouse.tables import METADATA
 
 DIALECTS = {"postgresql": postgresql.dialect(), "mssql": mssql.dialect()}
@@ -28,7 +27,7 @@ def statements(dialect: sa.Dialect) -> list[str]:
 
 def test_tables_and_keys() -> None:
     tables = {table.name: table for table in METADATA.tables.values()}
-    assert tables.keys() == {*COLUMNS, "refresh"} == warehouse_scale.rows(1).keys()
+    assert tables.keys() == {*COLUMNS, "refresh"} == warehouse.rows(1).keys()
     for name, count in COLUMNS.items():
         table = tables[name]
         assert len(table.columns) == count
@@ -48,18 +47,18 @@ def test_foreign_keys_refer_to_whole_keys_of_the_same_types() -> None:
 
 def test_the_largest_keys_fit() -> None:
     """Orders have four keys for each of theirs; the others have `integer`."""
-    sizes = warehouse_scale.rows(max(warehouse_scale.FACTORS))
+    sizes = warehouse.rows(max(warehouse.FACTORS))
     assert max(sizes["part"], sizes["customer"], sizes["supplier"]) < 2**31 < 4 * sizes["orders"] < 2**63
     assert isinstance(METADATA.tables["warehouse.lineitem"].c.l_orderkey.type, sa.BigInteger)
 
 
 def test_sizes_of_the_specification() -> None:
-    assert warehouse_scale.rows(1) == {
+    assert warehouse.rows(1) == {
         "region": 5, "nation": 25, "supplier": 10_000, "part": 200_000, "partsupp": 800_000, "customer": 150_000,
         "orders": 1_500_000, "lineitem": 6_001_215, "refresh": 1,
     }  # fmt: skip
-    for factor in warehouse_scale.FACTORS:
-        assert warehouse_scale.rows(factor)["lineitem"] == pytest.approx(6e6 * factor, rel=0.01)
+    for factor in warehouse.FACTORS:
+        assert warehouse.rows(factor)["lineitem"] == pytest.approx(6e6 * factor, rel=0.01)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -13,13 +13,12 @@ from support.production import COUNTERS, DAY, FILES, HOUR, Production, direct, l
 from support.profiles import AT, DATA, GIB, LENGTH, LOG, write_made_profile
 from support.tds.odbc import needs_odbc
 
-from stallmark.analysis.profile.rates import MORE, SEEN_SHARE
+from stallmark.analysis.profile_rates import MORE, SEEN_SHARE
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
-from stallmark.record.imports.build import import_profile
-from stallmark.record.imports.recording import Wanted
-from stallmark.record.profile.interval_table import FileClass, read_imported, write_imported
-from stallmark.record.profile.manifest import ProfiledServer, read_profile
+from stallmark.record.formats.amounts import Wanted
+from stallmark.record.formats.imported_profile import import_profile
+from stallmark.record.profile import FileClass, ProfiledServer, read_imported, read_profile, write_imported
 from stallmark.sizing.demand import COLUMNS as MEASURES
 from stallmark.sizing.demand import MOST_TOGETHER, TOGETHER, WindowSearch, demand_of
 

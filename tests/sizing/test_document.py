@@ -13,9 +13,8 @@ from support.terminal import printed
 from stallmark.format import NBSP
 from stallmark.report.renderers import in_terminal, render
 from stallmark.report.text import sentence
-from stallmark.sizing import tables
 from stallmark.sizing.demand import demand_of
-from stallmark.sizing.document import sizing_document, sizing_in_json
+from stallmark.sizing.document import candidates_table, facts_of_candidates, percentile, sizing_document, sizing_in_json
 from stallmark.sizing.summary import SizingSummary, size, summarise_candidate
 from stallmark.sizing.wording import progress
 
@@ -76,15 +75,15 @@ def test_a_terminal_of_any_width_has_the_answers_and_figures_whole(found, width)
 
 
 def test_what_nobody_knows_is_no_column(found, tmp_path):
-    assert {"cost", "power W", "rack U"} <= set(tables.candidates(found).header)
-    bare = tables.candidates(summarise_candidate(write_sizing_of(tmp_path / "b", a_demand(transactions=None))))
+    assert {"cost", "power W", "rack U"} <= set(candidates_table(found).header)
+    bare = candidates_table(summarise_candidate(write_sizing_of(tmp_path / "b", a_demand(transactions=None))))
     assert not {"cost", "power W", "rack U", "TPS", "stand-in"} & set(bare.header)
 
 
 def test_percentiles_of_a_stream_want_samples_beyond_them():
     stream = a_replay().levels[0].streams[0]
-    assert tables.percentile(stream, 0.5) < tables.percentile(stream, 0.99)
-    assert tables.percentile(stream.changed(histogram=((1.0, 900),)), 0.99) is None
+    assert percentile(stream, 0.5) < percentile(stream, 0.99)
+    assert percentile(stream.changed(histogram=((1.0, 900),)), 0.99) is None
 
 
 def test_size_writes_the_page_and_says_which_carries_it(folders, tmp_path):
@@ -152,8 +151,8 @@ def test_status_says_how_far_a_sizing_is(tmp_path):
 
 def test_the_storage_of_a_candidate_is_named(found, tmp_path):
     emulated = summarise_candidate(write_sizing_of(tmp_path / "b", a_demand(), emulated=True))
-    [(_, pairs)] = tables.facts(emulated)
-    assert "8" in dict(pairs)["data on"] and dict(tables.facts(found)[0][1])["data on"] == "ACME 9000"
+    [(_, pairs)] = facts_of_candidates(emulated)
+    assert "8" in dict(pairs)["data on"] and dict(facts_of_candidates(found)[0][1])["data on"] == "ACME 9000"
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
-"""A sizing's scenario: the parts of its stand-in, and what is refused."""
+"""A sizing's scenario: the parts of its stand-in, what is refused, and the time that it takes."""
 
 import itertools
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
 from stallmark.experiment.estimate import estimate
@@ -10,7 +12,7 @@ from stallmark.experiment.work import load_specs, work_of_loads
 from stallmark.quantities import PoolSize
 from stallmark.scenarios.model import LoadsScenario
 from stallmark.scenarios.read import read_any_scenario
-from stallmark.sizing.scenario import LEAST_RATE, SizingScenario
+from stallmark.sizing.scenario import LEAST_RATE, SizingScenario, estimate_sizing
 
 
 def read(*overrides: str) -> SizingScenario:
@@ -131,3 +133,16 @@ def test_its_time_is_that_of_all_its_parts() -> None:
 def test_what_cannot_be_is_refused(override: str, said: str) -> None:
     with pytest.raises(StallmarkError, match=said):
         read(override)
+
+
+@given(st.integers(1, 9))
+def test_every_window_of_a_profile_is_replayed_at_every_level(windows):
+    sizing = read_any_scenario("sizing")
+    one, more = estimate(sizing), estimate_sizing(sizing, windows=windows)
+    levels = sizing.search.spec().usual_levels
+    assert more.runs_s[0] - one.runs_s[0] == pytest.approx((windows - 1) * levels * sizing.replay.play)
+    assert more.runs_s[1:] == one.runs_s[1:]
+
+
+def test_only_a_sizing_is_estimated():
+    assert estimate_sizing(read_any_scenario("demo")) is None

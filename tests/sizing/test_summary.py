@@ -8,9 +8,9 @@ from support.manifests import changed
 from support.profiles import DATA, GIB, LOG, write_made_profile
 from support.sizings import OLTP, a_demand, a_replay, by_percentile, write_sizing_of, write_stand_in
 
-from stallmark.analysis.bottleneck.device_verdict import DeviceKind
-from stallmark.analysis.profile.rates import MORE
-from stallmark.analysis.profile.summary import summarise_profile
+from stallmark.analysis.bottleneck import DeviceKind
+from stallmark.analysis.profile import summarise_profile
+from stallmark.analysis.profile_rates import MORE
 from stallmark.errors import StallmarkError
 from stallmark.format import number
 from stallmark.record.manifest import read_manifest

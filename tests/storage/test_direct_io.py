@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from stallmark.errors import StallmarkError
-from stallmark.record.probe import DirectIo
+from stallmark.record.manifest.storage import DirectIo
 from stallmark.storage import direct_io as module
 from stallmark.storage.block_devices import Mount, mount_of
 from stallmark.storage.direct_io import direct_io, refuse_cached
-from stallmark.storage.probe.measurement import refuse_memory
+from stallmark.storage.probe import refuse_memory
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/mounts"), reason="only on Linux is it tried")
 MEMORY = Path("/dev/shm")
@@ -58,7 +58,7 @@ def test_a_file_system_in_memory_takes_direct_io_into_the_cache(tmp_path: Path) 
 
 
 def test_what_would_measure_the_cache_is_refused_in_a_sentence(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("stallmark.storage.probe.measurement.device_behind", lambda folder: None)
+    monkeypatch.setattr("stallmark.storage.probe.device_behind", lambda folder: None)
     monkeypatch.setattr(module, "direct_io", lambda folder: DirectIo("through", "ext4, data=journal"))
     with pytest.raises(
         StallmarkError, match=r"page cache \(ext4, data=journal\), so memory .*: name a folder"

@@ -16,8 +16,8 @@ from typing import BinaryIO
 import pytest
 from support.emulated_bench import FAST, SLOW, Bench
 
-from stallmark.leftovers import leftovers_of_dead_processes
-from stallmark.storage.emulator import build
+from stallmark.processes import leftovers_of_dead_processes
+from stallmark.storage.emulator import arrays
 from stallmark.storage.emulator.arrays import EmulatedArrays
 from stallmark.storage.emulator.models import ArrayModel, EmulatedArrayError, NoCompiler
 
@@ -62,7 +62,7 @@ def test_wrong_devices_are_refused(tmp_path: Path, build_dir: Path, bench: Bench
 def test_a_missing_compiler_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(NoCompiler, match="need a C compiler"):
-        build.interposer(tmp_path / "build")
+        arrays.interposer(tmp_path / "build")
 
 
 def test_a_failing_compiler_shows_its_first_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +71,7 @@ def test_a_failing_compiler_shows_its_first_error(tmp_path: Path, monkeypatch: p
     compiler.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoCompiler, match=r"x\.c:1: error: no headers"):
-        build.interposer(tmp_path / "build")
+        arrays.interposer(tmp_path / "build")
     assert list((tmp_path / "build").iterdir()) == []
 
 
@@ -84,7 +84,7 @@ def test_an_interrupted_compiler_leaves_nothing(tmp_path: Path, monkeypatch: pyt
         f"#!/bin/sh\n[ $1 = --version ] || {{ echo >$TMPDIR/cc.s; kill -{int(number)} $PPID; sleep 1; }}\n"
     )
     compiler.chmod(0o755)
-    program = "import pathlib, sys\nfrom stallmark.storage.emulator.build import interposer\n"
+    program = "import pathlib, sys\nfrom stallmark.storage.emulator.arrays import interposer\n"
     program += "interposer(pathlib.Path(sys.argv[1]))"
     environment = os.environ | {"TMPDIR": str(temporary), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(
@@ -105,21 +105,21 @@ def test_a_disk_that_fills_leaves_no_half_library(tmp_path: Path, monkeypatch: p
         draft.write(b"half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(build.shutil, "copyfileobj", fills)
+    monkeypatch.setattr(arrays.shutil, "copyfileobj", fills)
     with pytest.raises(OSError, match="No space left"):
-        build.interposer(tmp_path / "build")
+        arrays.interposer(tmp_path / "build")
     assert not list((tmp_path / "build").iterdir())
 
 
 def test_it_is_compiled_once(build_dir: Path) -> None:
-    library = build.interposer(build_dir)
+    library = arrays.interposer(build_dir)
     built = library.stat()
-    assert build.interposer(build_dir).stat() == built
+    assert arrays.interposer(build_dir).stat() == built
 
 
 def test_a_build_directory_that_cannot_be_preloaded_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EmulatedArrayError, match="space or a colon"):
-        build.interposer(tmp_path / "my cache")
+        arrays.interposer(tmp_path / "my cache")
 
 
 def _truncate(file: Path) -> None:

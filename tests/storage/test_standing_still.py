@@ -14,13 +14,13 @@ from support.emulated_bench import build_dir
 from support.replays import READS_20, a_piece, a_window
 
 from stallmark.record.histogram import VALUES_US
-from stallmark.sizing.replay.play import WARM_UP_S, Due, Player, spans_of
-from stallmark.sizing.replay.search import judge_level
+from stallmark.sizing.replay import judge_level
+from stallmark.sizing.replay_io import WARM_UP_S, Due, Player, spans_of
 from stallmark.stats.ceiling_search import Next, Why
-from stallmark.storage.emulator.build import preloadable
-from stallmark.storage.probe.probe_file import LEAST_BYTES, ProbeFile, make_probe_file
-from stallmark.storage.raw_load.arrivals import Plan
-from stallmark.storage.raw_load.process import RawProcess
+from stallmark.storage.arrivals import Plan
+from stallmark.storage.emulator.arrays import preloadable
+from stallmark.storage.probe_file import LEAST_BYTES, ProbeFile, make_probe_file
+from stallmark.storage.programs import RawProcess
 
 __all__ = ["build_dir"]
 pytestmark = [
@@ -87,7 +87,7 @@ def test_a_replay_counts_what_waits_for_stuck_threads(file, stalling):
     reads = played["reads"]
     assert (reads.ms > 20).mean() < SHARE / 2 < SHARE * 0.8 < (reads.since_due_ms > 20).mean() < SHARE * 2
     spans = spans_of([a_window(a_piece(SECONDS, reads=PER_S))], 1.0)
-    level = judge_level(Next(1.0, Why.FIRST), [played], spans, READS_20, "mean", 1.0)
+    level = judge_level(Next(1.0, Why.FIRST), [played], spans, READS_20, 1.0)
     assert level.verdict == "broke" and not level.backlog
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stallmark.storage.emulator import build, layout
+from stallmark.storage.emulator import arrays, layout
 from stallmark.storage.emulator.arrays import empty_flash, engage
 from stallmark.storage.emulator.layout import ArrayCounters, counters_of
 from stallmark.storage.emulator.models import ArrayModel
@@ -58,7 +58,7 @@ __attribute__((visibility("default"))) uint64_t device_bytes(void) { return size
 
 @lru_cache
 def library(folder: Path) -> ctypes.CDLL:
-    loaded = ctypes.CDLL(str(build.library("model", {"exports.c": _EXPORTS}, build.MODEL, folder)))
+    loaded = ctypes.CDLL(str(arrays.library("model", {"exports.c": _EXPORTS}, arrays.MODEL, folder)))
     loaded.serve.restype = loaded.device_bytes.restype = ctypes.c_uint64
     loaded.serve.argtypes = [ctypes.c_void_p, ctypes.c_int, *[ctypes.c_uint64] * 4, ctypes.POINTER(ctypes.c_int)]
     loaded.stream.argtypes = [ctypes.c_void_p, ctypes.c_uint64]

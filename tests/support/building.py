@@ -4,7 +4,7 @@ import contextlib
 
 import psutil
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.loaders.load import BuildProgress, build
 from stallmark.loaders.plan import BatchShare

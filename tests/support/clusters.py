@@ -15,7 +15,7 @@ import pytest
 
 from stallmark.collectors.base import Row
 from stallmark.driver.load import LoadSpec
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from support.driving import Load
 from support.waiting import eventually

@@ -8,8 +8,8 @@ from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable
 
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.ddl import ddl_of
+from stallmark.schema.placement import GIB, MIB, Design, File, Filegroup, Settings, TableGroup
 from stallmark.schema.placement import mssql as mssql_placement
-from stallmark.schema.placement.design import GIB, MIB, Design, File, Filegroup, Settings, TableGroup
 from support.tds.datatypes import BIGINT, BIT, INT, nvarchar
 from support.tds.tokens import Column
 

@@ -13,7 +13,7 @@ from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.driver.load import LoadPart, LoadSpec, RunFacts, Timeline, consecutive_steps
 from stallmark.driver.messages import Connected, ExecutorOrder, Finished, Join, MachineFacts, Quit, WorkerOrder
 from stallmark.driver.pacing import Arrivals
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.experiment.work import steps_of
 from stallmark.processes import kill
 from stallmark.record.reader import Record

@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.engines.postgres.session import PostgresSession
 from support.memory import server_folder

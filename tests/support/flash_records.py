@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from stallmark.record.manifest import read_manifest
-from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
+from stallmark.record.manifest.storage import Pattern, ProbeResult, ProbeStep
 from support.manifests import changed, on
 from support.synthetic import EMULATED, MIB
 from support.tables import get, put

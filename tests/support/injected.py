@@ -6,7 +6,7 @@ from typing import Any
 
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.transactions import checks
 from stallmark.transactions.checks import ConditionResult
 from stallmark.transactions.workload import Workload

@@ -24,8 +24,8 @@ import sqlalchemy as sa
 import stallmark
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.transactions.workload import Background, UserLoad, Workload
 from support import sql_server

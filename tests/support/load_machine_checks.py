@@ -49,8 +49,8 @@ from stallmark.driver.pacing import Arrivals
 from stallmark.driver.rows import ErrorRow, RowMerger, Rows, TransactionRow, UserRow
 from stallmark.driver.users_by_load import LoadsDispatcher
 from stallmark.machines import worker
-from stallmark.machines.join import STALLMARK
 from stallmark.machines.master import MachinesMissing, Master
+from stallmark.machines.messages import STALLMARK
 from stallmark.record import histogram as hdr
 from support import malformed
 

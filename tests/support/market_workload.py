@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from stallmark.engines.base import Session
 from stallmark.transactions.bank import WORKLOAD as BANK
-from stallmark.transactions.bank.transfer import Transfer
+from stallmark.transactions.bank import Transfer
 from stallmark.transactions.workload import Background, Opening, Outcome, UserLoad, Workload, WorkloadContext
 
 ECHO_AFTER_S = 0.1

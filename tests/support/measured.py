@@ -7,7 +7,7 @@ from datetime import tzinfo
 import numpy as np
 
 from stallmark.attach.attach import Wanted, notes_on, open_file, samples
-from stallmark.record.formats.recognise import Format, detect_format
+from stallmark.record.formats import Format, detect_format
 from stallmark.record.formats.sample import Counter, Recorded
 
 

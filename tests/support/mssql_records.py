@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql import MssqlCollector
 from stallmark.collectors.mssql.counters import (
     LogSpace,
     Performance,
@@ -20,9 +20,8 @@ from stallmark.collectors.mssql.counters import (
     StatisticsUpdates,
     TempDb,
 )
-from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import IoLatency, Volumes
-from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
+from stallmark.collectors.mssql.moments import BufferPool, Cpu, ErrorLog, PendingIO, Schedulers
 from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, QueryStoreWaits, Statements
 from stallmark.collectors.mssql.waits import Blocking, Deadlocks, UserWaits
 from stallmark.record.reader import Record

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from stallmark.own_sql.command import STARTER
 from stallmark.own_sql.folder import read_definition
-from stallmark.own_sql.new_options import STARTER
 from stallmark.own_sql.transaction import OwnTransaction
 from stallmark.transactions import define
 from stallmark.transactions.workload import Outcome, Workload, WorkloadContext

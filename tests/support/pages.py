@@ -7,9 +7,9 @@ from rich.console import RenderableType
 
 from stallmark.analysis.compare.summary import ComparisonSummary
 from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.report import picture as slides
 from stallmark.report import renderers
-from stallmark.report import slide as slides
-from stallmark.report.comparison.document import comparison_document, comparison_in_brief
+from stallmark.report.comparison import comparison_document, comparison_in_brief
 from stallmark.report.experiment import experiment_document
 from stallmark.report.figures import Figure
 from stallmark.report.renderers import in_terminal

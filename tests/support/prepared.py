@@ -13,7 +13,7 @@ _processes.set_forkserver_preload(
     [
         "stallmark.analysis.experiment", "stallmark.cli.main", "stallmark.experiment.storage_work",
         "stallmark.experiment.remaining_runs", "stallmark.experiment.runner", "stallmark.live.server",
-        "stallmark.machines.serving", "stallmark.cli.show", "stallmark.report.experiment",
+        "stallmark.machines.serving", "stallmark.cli.output", "stallmark.report.experiment",
     ]
 )  # fmt: skip
 

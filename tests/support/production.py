@@ -14,7 +14,7 @@ from stallmark.engines.base import Login
 from stallmark.engines.mssql.odbc import api
 from stallmark.errors import NoConnection
 from stallmark.profile.collection import Clock
-from stallmark.profile.mssql.source import MssqlSource
+from stallmark.profile.mssql import MssqlSource
 from support.mssql_server import rows, says_it_is
 from support.tds.answers import Cut, Error, Rows, Step
 from support.tds.script import Script
@@ -248,5 +248,5 @@ class Direct:
 def direct(production: Production, monkeypatch: Any, *, anonymous: bool = False) -> MssqlSource:
     """The source of a server that is asked directly."""
     engine = Direct(production)
-    monkeypatch.setattr("stallmark.profile.mssql.source.MssqlEngine", lambda spec: engine)
+    monkeypatch.setattr("stallmark.profile.mssql.MssqlEngine", lambda spec: engine)
     return MssqlSource(engine, anonymous=anonymous)

@@ -7,8 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stallmark.record.profile.interval_table import TABLES, write_imported
-from stallmark.record.profile.manifest import ProfileManifest, Session
+from stallmark.record.profile import TABLES, ProfileManifest, Session, write_imported
 
 AT = datetime(2026, 3, 2, tzinfo=UTC)
 LENGTH = 15

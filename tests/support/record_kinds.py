@@ -5,16 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from stallmark.attach.attach import Request, Wanted, attach
-from stallmark.record.imports.build import import_profile
-from stallmark.record.imports.recording import Wanted as WantedProfile
-from stallmark.record.profile.manifest import ProfiledServer, ProfileManifest, Session
-from stallmark.record.profile.raw import ProfileWriter
+from stallmark.record.formats.amounts import Wanted as WantedProfile
+from stallmark.record.formats.imported_profile import import_profile
+from stallmark.record.profile import ProfiledServer, ProfileManifest, Session
+from stallmark.record.profile_counters import ProfileWriter
 from stallmark.record.reader import Record
 from stallmark.record.schema import PROBE_TABLES
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.read import read_scenario
 from stallmark.sizing.demand import demand_of
-from stallmark.storage.probe.measurement import append_step
+from stallmark.storage.probe import append_step
 from support.manifests import a_manifest, changed
 from support.probes import of_disks, probe
 from support.recorders import Moment, perfmon_csv

@@ -8,7 +8,7 @@ import numpy as np
 
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.sizing.manifest import Piece, StreamName, Window
-from stallmark.sizing.replay.play import Due, Issued
+from stallmark.sizing.replay_io import Due, Issued
 
 READS_20 = ServiceLevelObjective(name="oltp", read_ms=20, percentile="p95")
 

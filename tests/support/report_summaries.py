@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.analysis.bottleneck.device_verdict import device_verdict
+from stallmark.analysis.bottleneck import device_verdict
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import ExperimentKind, Finding, caution, info, invalid
@@ -13,7 +13,7 @@ from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.read.transactions import TransactionSummary
 from stallmark.analysis.run import RunSeries, RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity.invalid import ValidityKind
+from stallmark.analysis.validity import ValidityKind
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition

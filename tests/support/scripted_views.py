@@ -3,7 +3,7 @@
 from typing import Any
 
 from stallmark.collectors.base import Collector, Row
-from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql import MssqlCollector
 from stallmark.collectors.mssql.counters import (
     LoadIO,
     LogSpace,
@@ -18,9 +18,8 @@ from stallmark.collectors.mssql.counters import (
     StatisticsUpdates,
     TempDb,
 )
-from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import IoLatency, LogLatency
-from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
+from stallmark.collectors.mssql.moments import BufferPool, Cpu, ErrorLog, PendingIO, Schedulers
 from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, QueryStoreWaits, Statements
 from stallmark.collectors.mssql.waits import Blocking, Deadlocks, UserWaits
 from support import published_waits as published

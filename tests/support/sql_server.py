@@ -18,7 +18,7 @@ from stallmark.engines.mssql import odbc
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.experiment.target import server_url
-from stallmark.lab.server import order
+from stallmark.lab import server_order
 from support.remote import free_port
 from support.tool import Tool
 from support.waiting import eventually
@@ -78,7 +78,7 @@ def _nobody_else() -> Iterator[None]:
 
 def _container_engine_answers() -> bool:
     with suppress(StallmarkError):
-        order.container_engine().close()
+        server_order.container_engine().close()
         return True
     return False
 

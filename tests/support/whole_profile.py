@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from stallmark.analysis.profile.intervals import Samples
+from stallmark.analysis.profile_intervals import Samples
 from support.differences import Differences
 
 

@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.building import copy_of
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import CallFailed
 from stallmark.loaders.load import build
 from stallmark.transactions import checks
-from stallmark.transactions.bank import WORKLOAD
-from stallmark.transactions.bank.transfer import LARGEST_DELTA, Transfer
+from stallmark.transactions.bank import LARGEST_DELTA, WORKLOAD, Transfer
 from stallmark.transactions.workload import Outcome
 
 

@@ -6,7 +6,7 @@ import pytest
 from support.injected import Injected, check, condition_keys
 from support.kept_databases import KEPT, kept_database
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.loaders.brokerage import LOADER
 from stallmark.transactions.brokerage import WORKLOAD
 from stallmark.transactions.checks import ConditionResult

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
-from stallmark.schema.brokerage.population import (
+from stallmark.schema.brokerage import (
     BROKERS,
     KEY,
     UNIT,
@@ -26,8 +26,8 @@ from stallmark.schema.brokerage.population import (
     trade_key,
 )
 from stallmark.transactions import find_workload
-from stallmark.transactions.brokerage.data_maintenance import TABLES, WATCH_LISTS
-from stallmark.transactions.mail.background_scan import BackgroundScan
+from stallmark.transactions.brokerage.corrections import TABLES, WATCH_LISTS
+from stallmark.transactions.mail.operations import BackgroundScan
 from stallmark.transactions.workload import Transaction, WorkloadContext
 
 # The first inputs of each transaction as they were before there were cells.

@@ -17,14 +17,17 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.loaders.mail import LOADER
 from stallmark.transactions.mail import WORKLOAD
-from stallmark.transactions.mail.background_scan import BackgroundScan
-from stallmark.transactions.mail.context import open_context
-from stallmark.transactions.mail.delete_message import DeleteMessage
-from stallmark.transactions.mail.deliver_message import DeliverMessage, Inputs
-from stallmark.transactions.mail.list_folder import ListFolder
-from stallmark.transactions.mail.move_message import MoveMessage
-from stallmark.transactions.mail.read_message import ReadMessage
-from stallmark.transactions.mail.update_message import UpdateMessage
+from stallmark.transactions.mail.operations import (
+    BackgroundScan,
+    DeleteMessage,
+    DeliverMessage,
+    Delivery,
+    ListFolder,
+    MoveMessage,
+    ReadMessage,
+    UpdateMessage,
+    open_context,
+)
 from stallmark.transactions.workload import Outcome, WorkloadContext
 
 __all__ = ["engine", "script", "server"]
@@ -64,7 +67,7 @@ def session(engine: MssqlEngine, script: Script):
 @pytest.mark.parametrize(
     ("kind", "inputs", "frame", "sent"),
     [
-        (DeliverMessage, Inputs(7, 1, "a@example.com", "Hello.", BODY), "deliver_message",
+        (DeliverMessage, Delivery(7, 1, "a@example.com", "Hello.", BODY), "deliver_message",
          [7, 1, "2026-11-23T10:00:00.000", "a@example.com", "Hello.", BODY]),
         (UpdateMessage, (7, 500_000, None), "update_message_mark", [7, 500_000]),
         (UpdateMessage, (7, 500_000, BODY), "update_message_body", [7, 500_000, BODY]),

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from support.injected import Injected, check, condition_keys
 
 from stallmark.engines import sql_file
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.loaders.load import build
-from stallmark.schema.brokerage.population import price_second
+from stallmark.schema.brokerage import price_second
 from stallmark.transactions import checks, find_workload
 from stallmark.transactions import workload as module
 from stallmark.transactions.bank import WORKLOAD, Transfer

@@ -6,20 +6,19 @@ Not comparable with published TPC results: other data, other word lists, no audi
 from collections.abc import Mapping
 from typing import Any
 
-from stallmark.schema.brokerage.population import BROKERS, UNIT, Population
-from stallmark.transactions.brokerage.broker_volume import BrokerVolume
+from stallmark.schema.brokerage import BROKERS, UNIT, Population
 from stallmark.transactions.brokerage.context import Context, open_context
-from stallmark.transactions.brokerage.customer_position import CustomerPosition
-from stallmark.transactions.brokerage.data_maintenance import DataMaintenance
-from stallmark.transactions.brokerage.market_feed import MarketFeed
-from stallmark.transactions.brokerage.market_watch import MarketWatch
-from stallmark.transactions.brokerage.security_detail import SecurityDetail
-from stallmark.transactions.brokerage.trade_cleanup import TradeCleanup
-from stallmark.transactions.brokerage.trade_lookup import TradeLookup
+from stallmark.transactions.brokerage.corrections import DataMaintenance, TradeCleanup, TradeUpdate
+from stallmark.transactions.brokerage.market_answers import MarketFeed, TradeResult
+from stallmark.transactions.brokerage.read_only import (
+    BrokerVolume,
+    CustomerPosition,
+    MarketWatch,
+    SecurityDetail,
+    TradeLookup,
+    TradeStatus,
+)
 from stallmark.transactions.brokerage.trade_order import TradeOrder
-from stallmark.transactions.brokerage.trade_result import TradeResult
-from stallmark.transactions.brokerage.trade_status import TradeStatus
-from stallmark.transactions.brokerage.trade_update import TradeUpdate
 from stallmark.transactions.workload import Background, Condition, UserLoad, Workload, WorkloadContext
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from stallmark.engines.base import Session
 from stallmark.errors import CallFailed, ErrorClass
-from stallmark.schema.brokerage.population import (
+from stallmark.schema.brokerage import (
     BROKERS,
     DAY_S,
     UNIT,

@@ -15,7 +15,7 @@ import numpy as np
 
 from stallmark.engines.base import Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass
-from stallmark.schema.brokerage.population import (
+from stallmark.schema.brokerage import (
     BURNT_EVERY,
     PERMISSIONS_PERCENT,
     company_of,

@@ -7,15 +7,18 @@ disk when they have ended.
 from collections.abc import Mapping
 from typing import Any
 
-from stallmark.schema.mail.scale import FOLDERS, leeway
-from stallmark.transactions.mail.background_scan import EVERY_S, BackgroundScan
-from stallmark.transactions.mail.context import open_context
-from stallmark.transactions.mail.delete_message import DeleteMessage
-from stallmark.transactions.mail.deliver_message import DeliverMessage
-from stallmark.transactions.mail.list_folder import ListFolder
-from stallmark.transactions.mail.move_message import MoveMessage
-from stallmark.transactions.mail.read_message import ReadMessage
-from stallmark.transactions.mail.update_message import UpdateMessage
+from stallmark.schema.mail import FOLDERS, leeway
+from stallmark.transactions.mail.operations import (
+    EVERY_S,
+    BackgroundScan,
+    DeleteMessage,
+    DeliverMessage,
+    ListFolder,
+    MoveMessage,
+    ReadMessage,
+    UpdateMessage,
+    open_context,
+)
 from stallmark.transactions.workload import Background, Condition, UserLoad, Workload
 
 # One call in ten then comes upon another in the mailbox, and waits if both change something.

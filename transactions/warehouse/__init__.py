@@ -1,22 +1,21 @@
 """The warehouse: 22 queries of decision support on eight tables, and two refresh functions, derived from TPC-H.
 
 Not comparable with published TPC results: other refresh sets, other rules, no audit. It has no transactions that
-virtual users start: streams execute the queries (`queries`, `streams`, `parameters`) and one refreshes (`refresh`).
+virtual users start: streams execute the queries (`queries`) and one refreshes (`refresh`).
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from stallmark.schema.warehouse import refresh as warehouse_refresh
-from stallmark.schema.warehouse import scale as warehouse_scale
+from stallmark.schema import warehouse
 from stallmark.transactions.warehouse.queries import QUERIES, streams_for
 from stallmark.transactions.workload import Condition, QueryStreams, Workload
 
 
 def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:
     factor = scale["factor"]
-    refreshed = warehouse_scale.count(factor, warehouse_refresh.ORDERS_OF_A_SET)
-    return warehouse_scale.rows(factor) | {"refreshed": refreshed}
+    refreshed = warehouse.count(factor, warehouse.ORDERS_OF_A_SET)
+    return warehouse.rows(factor) | {"refreshed": refreshed}
 
 
 WORKLOAD = Workload(

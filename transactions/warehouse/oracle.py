@@ -15,12 +15,10 @@ import duckdb
 
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
-from stallmark.leftovers import temporary_name
-from stallmark.schema.warehouse import refresh as warehouse_refresh
-from stallmark.schema.warehouse import scale
+from stallmark.processes import temporary_name
+from stallmark.schema import warehouse
 from stallmark.schema.warehouse.tables import METADATA
-from stallmark.transactions.warehouse.parameters import validation
-from stallmark.transactions.warehouse.queries import QUERIES, text
+from stallmark.transactions.warehouse.queries import QUERIES, text, validation
 from stallmark.transactions.warehouse.refresh import Refresh
 
 # The rule by which two answers to a query are the same: TPC-H 2.1.3.5, which leaves room for how engines round.
@@ -211,13 +209,13 @@ class Oracle:
             self._connection.execute(f"CREATE TABLE inserted_{name} AS SELECT * FROM {generated[name]} LIMIT 0")
         self._connection.execute("CREATE TABLE deleted (key bigint)")
         for number in range(1, inserted + 1):
-            tables = zip(("orders", "lineitem"), warehouse_refresh.inserts(self._factor, number), strict=True)
+            tables = zip(("orders", "lineitem"), warehouse.inserts(self._factor, number), strict=True)
             for name, rows in tables:
                 self._connection.register("new", rows)
                 self._connection.execute(f"INSERT INTO inserted_{name} BY NAME SELECT * FROM new")
                 self._connection.unregister("new")
         for number in range(1, deleted + 1):
-            keys = warehouse_refresh.deletes(self._factor, number)
+            keys = warehouse.deletes(self._factor, number)
             self._connection.execute("INSERT INTO deleted SELECT unnest($1)", [keys.tolist()])
 
 
@@ -241,13 +239,13 @@ def validate(engine: Engine, factor: float, folder: Path | None = None) -> Itera
 
 def _generate(factor: float, folder: Path) -> None:
     """Write a Parquet file for each table. Raise StallmarkError when the generator is missing or fails."""
-    if not (program := scale.find_generator()):
+    if not (program := warehouse.find_generator()):
         raise StallmarkError(
-            f"{scale.GENERATOR} is not installed, which makes the data: pip install 'stallmark[warehouse]'."
+            f"{warehouse.GENERATOR} is not installed, which makes the data: pip install 'stallmark[warehouse]'."
         )
     done = subprocess.run(
         [program, "parquet", f"--scale-factor={factor:g}", f"--output-dir={folder}"], capture_output=True, text=True
     )
     if done.returncode:
         message = (done.stderr.strip().splitlines() or ["it did not say why"])[-1]
-        raise StallmarkError(f"{scale.GENERATOR} could not write the warehouse's tables into {folder}: {message}.")
+        raise StallmarkError(f"{warehouse.GENERATOR} could not write the warehouse's tables into {folder}: {message}.")

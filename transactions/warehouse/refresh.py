@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
+from stallmark.schema import warehouse
 from stallmark.schema.deploy import connected
-from stallmark.schema.warehouse import refresh as warehouse_refresh
 from stallmark.schema.warehouse.tables import REFRESH
 
 KEYS_AT_ONCE = 500
@@ -71,7 +71,7 @@ class Refresh:
 
     def check_left(self, sets: int) -> None:
         """Raise StallmarkError when fewer than `sets` refresh sets are left."""
-        left = warehouse_refresh.most_sets(self._factor) - self.state().set
+        left = warehouse.most_sets(self._factor) - self.state().set
         if sets > left:
             raise StallmarkError(
                 f"The run needs {sets:,} refresh sets, and {left:,} are left in this database: restore it as it was "
@@ -109,7 +109,7 @@ class Refresh:
             raise StallmarkError(
                 f"Refresh set {state.set} has deleted its orders already: RF1 of the next one comes first."
             )
-        keys = warehouse_refresh.deletes(self._factor, state.set)
+        keys = warehouse.deletes(self._factor, state.set)
         rows = 0
         with self._engine.transactional_writer() as writer:
             for table in ("lineitem", "orders"):
@@ -123,7 +123,7 @@ class Refresh:
 
     def _rows_of(self, number: int) -> tuple[pa.Table, pa.Table]:
         if self._next is None or self._next[0] != number:
-            self._next = number, warehouse_refresh.inserts(self._factor, number)
+            self._next = number, warehouse.inserts(self._factor, number)
         return self._next[1]
 
     def _sql(self, name: str) -> str:

@@ -13,7 +13,7 @@ from benchmarks.faults.works import START, Phase, Strike, copied, draw
 from support.tool import Command, Tool
 
 from stallmark.cli.exit_codes import FAILED, INCOMPLETE
-from stallmark.lab.block_device import parts
+from stallmark.lab import block_device_parts
 
 # Signals to commands that read or change a record: what they had begun is whole or absent, and figures stay.
 
@@ -93,7 +93,7 @@ def emulated(round: Round) -> None:
 
 def block_device(round: Round) -> None:
     """Disturb the creation of an array that is a block device; none of it is left when it is destroyed."""
-    if why := parts.missing_needs():
+    if why := block_device_parts.missing_needs():
         raise Skipped(f"no array as a block device: {why}")
     create = ("array", "create", "one", "--size", "64MiB")
     strike = draw(round.rng, {"command": "KILL INT STOP TERM", "group": "INT"}, (START,))

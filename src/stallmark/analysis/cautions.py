@@ -4,14 +4,13 @@ import math
 from collections.abc import Iterator, Sequence
 
 from stallmark import capabilities
+from stallmark.analysis.environment_cautions import above_device, array_cautions, server_cautions, shallow_histories
 from stallmark.analysis.finding import Finding, Kind, caution, early_ends
-from stallmark.analysis.points import group, points, step_names
-from stallmark.analysis.probe.saturation import page_cache_cautions_of_runs
+from stallmark.analysis.metrics import group, points, step_names
+from stallmark.analysis.probe import page_cache_cautions_of_runs
 from stallmark.analysis.run import RunSummary
-from stallmark.analysis.server_cautions import server_cautions
 from stallmark.analysis.steady import Judgement
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.storage_cautions import above_device, array_cautions, shallow_histories
 from stallmark.record.manifest import FILLED_BY, Manifest
 from stallmark.record.manifest.course import POSTGRESQL, Collector
 from stallmark.stats.thresholds import (

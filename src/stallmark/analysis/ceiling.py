@@ -13,8 +13,7 @@ from stallmark.analysis.compare.claims import Claims, decide
 from stallmark.analysis.compare.sides import ratio_of
 from stallmark.analysis.compare.summary import PairKind
 from stallmark.analysis.finding import Finding, Kind, caution, info
-from stallmark.analysis.metrics import THROUGHPUT
-from stallmark.analysis.points import Point, group, labels
+from stallmark.analysis.metrics import THROUGHPUT, Point, complete_mean, group, labels
 from stallmark.analysis.read.io import mailboxes
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
@@ -284,15 +283,13 @@ def _mailboxes(steps: Sequence[StepSummary], step: str | None) -> Iterator[Findi
     if not counted or len(counted) < len(steps):
         return
     iops = fmean(io.iops for io in counted)
-    times = [io.read_ms for io in counted if io.read_ms is not None]
-    apart = [io.apart_iops for io in counted if io.apart_iops is not None]
     yield info(
         MailIoKind.MAILBOXES,
         step=step,
         iops=iops,
-        apart_iops=fmean(apart) if len(apart) == len(counted) else None,
+        apart_iops=complete_mean([io.apart_iops for io in counted]),
         each=MAILBOX_IOPS,
         mailboxes=mailboxes(iops),
-        read_ms=fmean(times) if len(times) == len(counted) else None,
+        read_ms=complete_mean([io.read_ms for io in counted]),
         measured=len(counted),
     )

@@ -4,14 +4,14 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from stallmark.analysis.bottleneck.device_verdict import NOT_JUDGED
+from stallmark.analysis.bottleneck import NOT_JUDGED
 from stallmark.analysis.ceiling import Ceiling, ceiling_findings, mailboxes_of_ceilings, mailboxes_of_steps
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.summary import PairKind, ReasonKind, Verdict
 from stallmark.analysis.finding import ExperimentKind, Finding, Kind, caution, info, invalid
-from stallmark.analysis.points import Point, group, labels, mean_of, points, step_names
-from stallmark.analysis.pool_curve.curve import PoolCurve
-from stallmark.analysis.pool_curve.findings import curve_findings, flash_findings
+from stallmark.analysis.flash_for_memory import flash_findings
+from stallmark.analysis.metrics import Point, complete_mean, group, labels, mean_of, points, step_names
+from stallmark.analysis.pool_curve import PoolCurve, curve_findings
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.steady import Judgement
 from stallmark.analysis.step_summary import StepSummary
@@ -246,14 +246,13 @@ def _flash(compared: Sequence[Point]) -> Iterator[Finding]:
         uses = [use for step in point.steps if (use := step.storage.flash) and use.share and use.read_ms is not None]
         for same in group(uses, lambda use: use.kind):
             warming = [use for use in same if use.warming]
-            spindles_ms = [use.spindle_read_ms for use in same]
             yield info(
                 ExperimentKind.FLASH,
                 step=labels([point], compared)[0],
                 flash=same[0].kind,
                 share=mean_of([use.share for use in same]),
                 read_ms=mean_of([use.read_ms for use in same]),
-                spindle_read_ms=None if None in spindles_ms else mean_of(spindles_ms),
+                spindle_read_ms=complete_mean([use.spindle_read_ms for use in same]),
                 halves_share=[
                     mean_of([use.first_half or 0.0 for use in warming]),
                     mean_of([use.second_half or 0.0 for use in warming]),

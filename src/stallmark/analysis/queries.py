@@ -11,7 +11,7 @@ from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.summary import PairKind
 from stallmark.analysis.conclusions import data_wrong
 from stallmark.analysis.finding import Finding, Kind, caution, info
-from stallmark.analysis.points import mean_of
+from stallmark.analysis.metrics import mean_of
 from stallmark.analysis.read.queries import REFRESH, SHORTEST_S, Execution, QueryRunSummary, in_order
 from stallmark.analysis.run import RunSummary
 from stallmark.record.devices import DeviceLabel, storage_label

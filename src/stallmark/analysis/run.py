@@ -10,22 +10,28 @@ import numpy as np
 
 from stallmark import capabilities
 from stallmark.analysis.finding import Finding, Kind, caution, info
+from stallmark.analysis.gates import Validity
 from stallmark.analysis.read.active_set import ActiveOverTime, active_over_time
-from stallmark.analysis.read.interval import measured_intervals
 from stallmark.analysis.read.io import SERVER, Io, per_second_mean, read_checkpoints, read_io, summed
 from stallmark.analysis.read.load_io import IoByLoad, LoadSessions
 from stallmark.analysis.read.queries import QueryRunSummary, read_queries, summarise_streams
-from stallmark.analysis.read.sample_times import ServerClock, clock_findings, forget_calls, gap_findings, server_clock
 from stallmark.analysis.read.server_io import read_server_io
 from stallmark.analysis.read.server_state import StateViews, read_state_views
 from stallmark.analysis.read.server_views import our_databases, read_server_views
 from stallmark.analysis.read.throughput import DriverTables, Load, Part
+from stallmark.analysis.read.times import (
+    ServerClock,
+    clock_findings,
+    forget_calls,
+    gap_findings,
+    measured_intervals,
+    server_clock,
+)
 from stallmark.analysis.read.transactions import background_names, read_deferred_queue, read_errors
 from stallmark.analysis.read.waits import DeadlockShape, SessionWaits, read_blocking, read_deadlocks
 from stallmark.analysis.steady import checkpoint_marks, cut_to_whole_cycles
 from stallmark.analysis.step import Server, summarise_step
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity.service_level import Validity
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition
 from stallmark.record.reader import Record, recorded_seconds

@@ -5,16 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stallmark.analysis.bottleneck.attribution import divide_data_file_io, divide_io
-from stallmark.analysis.bottleneck.device_verdict import IS_BOTTLENECK, DeviceKind, device_verdict
-from stallmark.analysis.bottleneck.laws import accounted_cores
-from stallmark.analysis.bottleneck.step import StepFigures, analyse_bottleneck
-from stallmark.analysis.bottleneck.summary import NoteKind, StepCause
+from stallmark.analysis.attribution import accounted_cores, divide_data_file_io, divide_io
+from stallmark.analysis.bottleneck import IS_BOTTLENECK, DeviceKind, StepFigures, analyse_bottleneck, device_verdict
 from stallmark.analysis.finding import Finding, info
-from stallmark.analysis.probe.against_database import compare_step_with_probe
+from stallmark.analysis.gates import Validity
+from stallmark.analysis.probe_comparison import compare_step_with_probe
 from stallmark.analysis.read.active_set import active_set, flash_use
 from stallmark.analysis.read.counters import Delta
-from stallmark.analysis.read.interval import Interval, Span
 from stallmark.analysis.read.io import (
     DEVICE,
     SERVER,
@@ -36,13 +33,17 @@ from stallmark.analysis.read.server_summary import IoSummary, ServerState
 from stallmark.analysis.read.server_views import ServerViews, restart_findings, transaction_reads, volume_summaries
 from stallmark.analysis.read.statements import executed_statements
 from stallmark.analysis.read.throughput import Latencies, Load
+from stallmark.analysis.read.times import Interval, Span
 from stallmark.analysis.read.transactions import TOTALS, in_order, mean_ms, summarise_maintenance, transaction_summaries
 from stallmark.analysis.read.waits import BlockedPair, SampledWaits, WaitParts
+from stallmark.analysis.service_level import judge_reads
 from stallmark.analysis.steady import Rate, Steadiness, judge, missing_checkpoint
 from stallmark.analysis.step_summary import (
     Bottleneck,
     Latency,
+    NoteKind,
     ServerFigures,
+    StepCause,
     StepInterval,
     StepSummary,
     StepValidity,
@@ -50,9 +51,15 @@ from stallmark.analysis.step_summary import (
     Throughput,
     WaitFigures,
 )
-from stallmark.analysis.validity.driver_bound import driver_bound
-from stallmark.analysis.validity.invalid import by_hand, foreign_share, invalid_findings, server_lost, storage_errors
-from stallmark.analysis.validity.service_level import Validity, foreign_cpu_share, judge_reads
+from stallmark.analysis.validity import (
+    by_hand,
+    driver_bound,
+    foreign_cpu_share,
+    foreign_share,
+    invalid_findings,
+    server_lost,
+    storage_errors,
+)
 from stallmark.record.devices import emulated_roles, storage_label
 from stallmark.record.manifest.storage import Device, Role
 from stallmark.record.reader import Record

@@ -13,11 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from stallmark.errors import StallmarkError
+from stallmark.record.formats import Format, detect_format, open_recording
 from stallmark.record.formats.dates import Clock, Schedule, find_zone, possible_orders
-from stallmark.record.formats.recognise import Format, detect_format, open_recording
-from stallmark.record.formats.sample import Counter, Has, Recorded, Sample
-from stallmark.record.formats.sentences import first_names
-from stallmark.record.formats.table import Table
+from stallmark.record.formats.open_csv import Table
+from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, first_names
 from stallmark.record.manifest import write_manifest
 from stallmark.record.manifest.course import External, moment_at, seconds_at
 from stallmark.record.reader import Record, recorded_seconds

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import escape, json_option, out, print_markup, runs_argument, schedule_options
+from stallmark.cli.options import json_option, runs_argument, schedule_options
+from stallmark.cli.output import escape, out, print_markup
 from stallmark.errors import StallmarkError, as_sentence, mistake
 
 if TYPE_CHECKING:
     from stallmark.attach.attach import Attached
-    from stallmark.record.formats.recognise import Format
+    from stallmark.record.formats import Format
     from stallmark.record.manifest.course import External
 
 

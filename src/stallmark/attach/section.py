@@ -28,8 +28,7 @@ from stallmark.report.figures import (
     stacked,
 )
 from stallmark.report.table import Rows, Table, number, word
-from stallmark.report.text import sentence
-from stallmark.report.text.terms import term
+from stallmark.report.text import sentence, term
 from stallmark.stats.dependence import Correlation
 
 HEAD, PLOT, GAP, FOOT = 34, 70, 26, 74  # px: above the first plot, a plot, between two, the axis below

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from stallmark.analysis.finding import Finding, Kind, caution
-from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.times import Interval
 from stallmark.record.manifest.course import External
 from stallmark.record.reader import Record
 from stallmark.stats.dependence import Correlation, correlate_changes

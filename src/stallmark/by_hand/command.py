@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.cli.common import page_option
+from stallmark.cli.options import page_option
 from stallmark.errors import StallmarkError
-from stallmark.experiment.by_hand import LoadByHand
+from stallmark.experiment.companions import LoadByHand
 
 if TYPE_CHECKING:
     from stallmark.scenarios.model import AnyScenario

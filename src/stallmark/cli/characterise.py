@@ -7,22 +7,17 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import (
+from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE
+from stallmark.cli.options import (
     as_seconds,
     choice_of,
-    err,
-    escape,
     json_option,
     out_option,
-    page_file,
-    print_markup,
-    progress_console,
     quiet_option,
     target_options,
     timezone_option,
 )
-from stallmark.cli.document import Outputs
-from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE
+from stallmark.cli.output import Outputs, err, escape, page_file, print_markup, progress_console
 from stallmark.errors import StallmarkError, as_sentence
 
 if TYPE_CHECKING:
@@ -66,7 +61,7 @@ def characterise(
     RUNs, the page shows what their records contain: everything if their scenario has `observe: [io_trace]`. If a
     folder of runs has the name of a workload, write it as ./bank.
     """
-    from stallmark.report.targets import refuse_target
+    from stallmark.report import refuse_target
     from stallmark.scenarios.read import shipped
     from stallmark.transactions import WORKLOADS
 
@@ -153,7 +148,7 @@ def _smallest_pool(choice) -> str:
 
 def _run(scenario: "Scenario", target, out_dir: Path, quiet: bool) -> tuple[Path, bool]:
     """Run the scenario; return the folder of its records, and True if the data stayed consistent."""
-    from stallmark.cli.show import ShowInSentences
+    from stallmark.cli.output import ShowInSentences
     from stallmark.experiment.runner import Runner
 
     show = ShowInSentences(progress_console(quiet))
@@ -168,10 +163,10 @@ def _run(scenario: "Scenario", target, out_dir: Path, quiet: bool) -> tuple[Path
 
 def show_locality(runs: "Sequence[Path]", page: Path | None, as_json: bool) -> None:
     """Write the page on the records' load if `page` is given, and print its tables, or JSON."""
-    from stallmark.analysis.locality.summary import characterise as summarise
+    from stallmark.analysis.locality import characterise as summarise
     from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records
-    from stallmark.report.locality.document import locality_document, locality_in_json
+    from stallmark.report.locality import locality_document, locality_in_json
 
     summary = on_all_cores(find_records(runs), summarise)
     Outputs(page, as_json).show(summary, locality_document, locality_in_json, name="page")

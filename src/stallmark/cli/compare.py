@@ -1,4 +1,4 @@
-"""`stallmark compare`: judge the variants of runs already made."""
+"""`stallmark compare`, `plan` and `whatif`: variants of runs already made, judged, planned and predicted."""
 
 import sys
 from pathlib import Path
@@ -6,20 +6,9 @@ from pathlib import Path
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import (
-    err,
-    escape,
-    json_option,
-    junit_option,
-    markdown_option,
-    out,
-    page_file,
-    print_markup,
-    runs_argument,
-    timezone_option,
-)
-from stallmark.cli.document import STANDARD_OUTPUT, Outputs, print_path
 from stallmark.cli.exit_codes import INCONCLUSIVE, VERDICT
+from stallmark.cli.options import json_option, junit_option, markdown_option, runs_argument, timezone_option
+from stallmark.cli.output import STANDARD_OUTPUT, Outputs, err, escape, out, page_file, print_markup, print_path
 from stallmark.errors import StallmarkError
 
 
@@ -58,8 +47,8 @@ def compare(
     from stallmark.analysis.compare.verdicts import compare_runs
     from stallmark.analysis.thresholds import fail_rule
     from stallmark.cli.summaries import make_each, summarise_each
-    from stallmark.report.comparison.document import comparison_document, summary_for_a_ticket
-    from stallmark.report.junit import FAIL_IF, Case, comparison_case
+    from stallmark.report.comparison import comparison_document, summary_for_a_ticket
+    from stallmark.report.exports import FAIL_IF, Case, comparison_case
     from stallmark.report.renderers import dumped, in_json, in_terminal, page_beside, write_pages
 
     if junit and rule is None:
@@ -101,3 +90,86 @@ def compare(
         if reasons := [case.reason for case in cases if case.passed is passed]:
             print_markup(err, f"[bold red]{word}:[/] {escape('; '.join(reasons))}.")
             sys.exit(code)
+
+
+@click.command(cls=Command)
+@runs_argument
+@click.option("--difference", default="5%", show_default=True, metavar="PERCENT", help="Difference to be shown.")
+@json_option
+def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
+    """Show how many runs are needed to show a difference, given the variation between RUNs.
+
+    The number of runs gives a power of 80 % in the two-sided test at the 5 % level that `compare` uses.
+    """
+    from stallmark.analysis.compare.claims import plan_runs
+    from stallmark.cli.summaries import make_each, summarise_each_alike
+    from stallmark.report.briefs import plan_in_brief
+    from stallmark.report.renderers import dumped, in_json, in_terminal
+
+    wanted = _share(difference)
+    plans, failed = make_each(summarise_each_alike(runs), lambda experiment: plan_runs(experiment.runs, wanted))
+    for name, error in failed.items():
+        print_markup(err, escape(f"{name}: {error}"))
+    if as_json:
+        click.echo(dumped(in_json(plans.get("", {"loads": plans}))))
+        return
+    for name, plan in plans.items():
+        out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), in_terminal(plan_in_brief(plan)), sep="")
+
+
+def _share(text: str) -> float:
+    from stallmark.quantities import parse_share
+
+    try:
+        return parse_share(text)
+    except ValueError:
+        raise StallmarkError(
+            f"--difference {text!r} is not a difference: write it as 5% or 2.5%, above zero."
+        ) from None
+
+
+@click.command(cls=Command)
+@runs_argument
+@click.option(
+    "--read", "reads", multiple=True, metavar="TIME",
+    help="Mean read time to predict for, such as 1ms; repeatable [default: 5, 2, 1, 0.5 and 0.2 ms].",
+)  # fmt: skip
+@json_option
+def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> None:
+    """Predict throughput at other read times, from existing runs.
+
+    RUN is a run's folder or an experiment's. If a variant was also run with another read time, the error of predicting
+    that run is shown too.
+    """
+    from stallmark.analysis.prediction import WHAT_IF_MS, predict_throughputs
+    from stallmark.cli.summaries import summarise_each_alike
+    from stallmark.report.briefs import predictions_in_brief
+    from stallmark.report.renderers import dumped, in_json, in_terminal
+    from stallmark.report.text import sentence
+
+    times_ms = [_milliseconds(text) for text in reads] or list(WHAT_IF_MS)
+    all_found = {
+        name: predict_throughputs(summary.steps, times_ms) for name, summary in summarise_each_alike(runs).items()
+    }
+    if not any(answer.found for answer in all_found.values()):
+        left_out = [sentence(finding) for answer in all_found.values() for finding in answer.left_out]
+        raise StallmarkError(" ".join(dict.fromkeys(left_out)))
+    if as_json:
+        click.echo(dumped(in_json(all_found.get("", {"loads": all_found}))))
+        return
+    for name, answer in all_found.items():
+        out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), in_terminal(predictions_in_brief(answer)), sep="")
+
+
+def _milliseconds(text: str) -> float:
+    from pydantic import TypeAdapter, ValidationError
+
+    from stallmark.quantities import Seconds
+
+    try:
+        seconds = TypeAdapter(Seconds).validate_python(text)
+    except ValidationError:
+        seconds = 0.0
+    if not 0 < seconds <= 60:
+        raise StallmarkError(f"--read {text} is not a time of a read: write it as 1ms or 0.2ms, above zero.")
+    return seconds * 1000

@@ -1,4 +1,4 @@
-"""`stallmark db …`: build, check, list and remove databases of Stallmark."""
+"""`stallmark db …` and `copies`: databases, listed and removed, and the backups that runs left on a SQL Server."""
 
 import difflib
 import json
@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stallmark import format
-from stallmark.cli.build import build
-from stallmark.cli.check import check
-from stallmark.cli.command import Group
-from stallmark.cli.common import escape, json_option, out, print_markup, print_plain, server_option
+from stallmark.cli.build import build, check
+from stallmark.cli.command import Command, Group
+from stallmark.cli.options import json_option, server_option
+from stallmark.cli.output import escape, out, print_markup, print_plain
 from stallmark.errors import CallFailed, StallmarkError
 
 if TYPE_CHECKING:
     from stallmark.engines.base import Engine
-    from stallmark.engines.postgres.embedded.engine import FoundDatabase
+    from stallmark.engines.postgres.embedded_engine import FoundDatabase
     from stallmark.loaders.ledger import Entry
 
 _NO_NAME = "The URL of a server names its database: leave NAME out."
@@ -99,13 +99,13 @@ def _places(data_dir: Path | None) -> list[Path]:
 
 
 def _embedded(data_dir: Path | None) -> "list[FoundDatabase]":
-    from stallmark.engines.postgres.embedded.engine import find
+    from stallmark.engines.postgres.embedded_engine import find
 
     return list(find(*_places(data_dir)))
 
 
 def _find_database(name: str, data_dir: Path | None) -> "FoundDatabase":
-    from stallmark.engines.postgres.embedded.engine import find
+    from stallmark.engines.postgres.embedded_engine import find
 
     databases = _embedded(data_dir)
     folder = Path(name)
@@ -216,3 +216,41 @@ def _drop(url: str, *, yes: bool) -> None:
 def _unconfirmed(entry: "Entry", engine: "Engine") -> str:
     size = format.size(engine.bytes_used())
     return f"Without --yes nothing is dropped: the database holds {entry.identity.workload}, {size} in all."
+
+
+@click.command(cls=Command)
+@server_option(required=True)
+@click.option("--remove", is_flag=True, help="Remove the backups of the database in the URL.")
+@json_option
+def copies(server: str, remove: bool, as_json: bool) -> None:
+    """List the backups that `reset: restore` left on a SQL Server; with --remove, remove those of a database.
+
+    The copy of an embedded database is in the database's folder, and is removed with it.
+    """
+    from stallmark.engines import open_engine
+    from stallmark.engines.mssql.backup import kept_copies
+    from stallmark.engines.mssql.backup import remove_kept_copy as remove_file
+    from stallmark.engines.mssql.engine import MssqlEngine
+
+    engine = open_engine(server)
+    # Copies of embedded databases are in the databases' own folders.
+    if not isinstance(engine, MssqlEngine):
+        raise StallmarkError("Copies are kept on SQL Server alone: name one, mssql://user@host:1433/database.")
+    copies = kept_copies(engine)
+    # Copies of other databases stay: their owners may need them.
+    gone = [copy for copy in copies if remove and copy.database == engine.address.database]
+    for copy in gone:
+        remove_file(engine, copy)
+    if as_json:
+        click.echo(json.dumps([copy._asdict() | {"removed": copy in gone} for copy in copies], indent=2, default=str))
+        return
+    for copy in copies:
+        facts = [
+            escape(copy.path),
+            format.size(copy.bytes) if copy.bytes is not None else "size not known",
+            f"{copy.finished:%Y-%m-%d %H:%M}" if copy.finished else "time not known",
+            *(["removed"] if copy in gone else []),
+        ]
+        print_markup(out, f"[bold]{escape(copy.database or 'database not known')}[/]  {', '.join(facts)}")
+    if not copies:
+        print_markup(out, "None.")

@@ -1,11 +1,11 @@
-"""`stallmark doctor`: show what works on this machine and server, and what is missing."""
+"""`stallmark doctor`: what works on this machine and server, what is missing, and leftovers of killed processes."""
 
 import json
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -13,10 +13,12 @@ import click
 
 from stallmark import capabilities, format
 from stallmark.cli.command import Extensible
-from stallmark.cli.common import escape, item, json_option, target_options
 from stallmark.cli.exit_codes import FAILED
+from stallmark.cli.options import json_option, target_options
+from stallmark.cli.output import escape, item
 from stallmark.engines.abilities import Availability, Examined
 from stallmark.errors import CallFailed, StallmarkError, as_reason
+from stallmark.processes import Leftover, leftovers_of_dead_processes
 
 if TYPE_CHECKING:
     from stallmark.engines.base import Engine
@@ -61,7 +63,7 @@ def examine(target: "Target") -> list[Examined]:
 def _machine() -> Iterator[Examined]:
     import psutil
 
-    from stallmark.storage.probe.tool import can_probe
+    from stallmark.storage.programs import can_probe
 
     cores, memory = os.cpu_count() or 1, format.size(psutil.virtual_memory().total)
     yield Examined("machine", "ok", f"{cores} cores, {memory} of memory, Python {sys.version.split()[0]}.")
@@ -73,7 +75,7 @@ def _machine() -> Iterator[Examined]:
 
 def _leftovers(remove: bool) -> Iterator[Examined]:
     """Yield a finding for each leftover of a killed process, removed if `remove`."""
-    from stallmark.cli.leftovers import everything
+    from stallmark.cli.doctor import everything
 
     for leftover in everything():
         thing = f"{leftover.place}, {format.size(leftover.bytes)} {leftover.kind}"
@@ -169,3 +171,29 @@ def _others(engine: "Engine") -> Iterator[Examined]:
         yield Examined("others", "limited", text)
     if hidden:
         yield Examined("others", "limited", f"whether others have sessions in the database is not known: {hidden}.")
+
+
+def ours() -> Iterator[Leftover]:
+    """Yield the leftovers that are certainly Stallmark's."""
+    yield from leftovers_of_dead_processes()
+    if os.name == "posix":
+        from stallmark.engines.postgres.embedded_ownership import leftover_servers
+
+        yield from leftover_servers()
+
+
+def everything() -> Iterator[Leftover]:
+    """Yield all leftovers, including shared memory of PostgreSQL servers that may not be Stallmark's."""
+    yield from ours()
+    if os.name == "posix":
+        from stallmark.engines.postgres.embedded_ownership import leftover_segments
+
+        yield from leftover_segments()
+
+
+def sweep() -> None:
+    """Remove our leftovers, at the start of every command. Errors are ignored: `doctor` lists what is left."""
+    with suppress(OSError, StallmarkError):
+        for leftover in ours():
+            with suppress(OSError, StallmarkError):
+                leftover.remove()

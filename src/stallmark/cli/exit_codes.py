@@ -12,7 +12,7 @@ import click
 import platformdirs
 
 import stallmark
-from stallmark.cli.common import err, escape, print_markup
+from stallmark.cli.output import err, escape, print_markup
 from stallmark.errors import CallFailed, ServerLost, StallmarkError, in_words
 from stallmark.redact import without_secrets
 from stallmark.stopping import StopSignal

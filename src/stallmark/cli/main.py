@@ -1,13 +1,17 @@
-"""The command `stallmark`."""
+"""The command `stallmark`: its commands, and its end with one sentence and an exit code for every reason."""
 
+import os
+import select
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
 
 from stallmark import capabilities
 from stallmark.cli.command import LazyGroup, Unloaded
-from stallmark.cli.ending import one_sentence
-from stallmark.stopping import listen
+from stallmark.stopping import StopSignal, defer_signals, listen, lost_in
 
 # The first sentence of each command's docstring, repeated here so that `--help` imports no module of a command.
 GROUPS = {
@@ -41,8 +45,67 @@ GROUPS = {
     },
 }
 
-# A command stands in the module of its name; this does not.
-MODULES = {"list": "list_scenarios"}
+# A command stands in the module of its name; these stand with their siblings.
+MODULES = {
+    "list": "scenarios",
+    "new": "scenarios",
+    "schema": "scenarios",
+    "check": "build",
+    "copies": "db",
+    "status": "runs",
+    "plan": "compare",
+    "whatif": "compare",
+    "sql": "tables",
+    "export": "tables",
+}
+
+
+@contextmanager
+def one_sentence() -> Iterator[None]:
+    """End the process with a sentence on standard error and an exit code if the body raises an error."""
+    try:
+        yield
+    except (SystemExit, click.exceptions.Exit):
+        raise
+    except click.UsageError as error:
+        # Shown here, because click itself would exit with 1 if the output is closed.
+        with suppress(OSError, ValueError):
+            error.show()
+        _forget_unread_output()
+        sys.exit(error.exit_code)
+    except BaseException as error:
+        # click turns Ctrl-C into Abort: the signal decides the exit code.
+        if isinstance(error, click.Abort) and isinstance(error.__context__, StopSignal):
+            error = error.__context__
+        error = lost_in(error) or error
+        with defer_signals():
+            from stallmark.cli.exit_codes import sentence_and_code, show  # not for --help
+
+            sentence, code = sentence_and_code(error, unread=bool(_unread_outputs()))
+            # Standard error may be closed as well.
+            with suppress(OSError, ValueError):
+                show(sentence)
+            _forget_unread_output()
+        sys.exit(code)
+
+
+def _unread_outputs() -> list[int]:
+    """Return the file numbers of standard output and standard error whose reader has closed the pipe."""
+    # Windows cannot poll pipes: treat both as unread.
+    if not hasattr(select, "poll"):
+        return [1, 2]
+    outputs = select.poll()
+    for number in (1, 2):
+        outputs.register(number, 0)
+    return [number for number, event in outputs.poll(0) if event & (select.POLLERR | select.POLLHUP)]
+
+
+def _forget_unread_output() -> None:
+    """Redirect closed outputs to the null device: the interpreter exits with 120 if it cannot flush them."""
+    with suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for number in _unread_outputs():
+            os.dup2(nowhere, number)
 
 
 class _Commands(LazyGroup):
@@ -81,7 +144,7 @@ def main(context: click.Context) -> None:
     --fail-if applies; 70: a bug in Stallmark; 130: stopped by Ctrl-C; 129 or 143: stopped by another signal; 141: the
     reader closed the output.
     """
-    from stallmark.cli.leftovers import sweep
+    from stallmark.cli.doctor import sweep
 
     # `doctor` lists the leftovers instead.
     if context.invoked_subcommand != "doctor":

@@ -9,17 +9,8 @@ import click
 from click.core import ParameterSource
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import (
-    FiniteRange,
-    as_bytes,
-    json_option,
-    out_option,
-    parsing,
-    progress_console,
-    quiet_option,
-    timezone_option,
-)
-from stallmark.cli.document import Outputs
+from stallmark.cli.options import FiniteRange, as_bytes, json_option, out_option, parsing, quiet_option, timezone_option
+from stallmark.cli.output import Outputs, progress_console
 from stallmark.cli.report import reporting, show_report
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
@@ -31,7 +22,7 @@ if TYPE_CHECKING:
 
 @parsing
 def _depths(text: str) -> tuple[int, ...]:
-    from stallmark.storage.probe.patterns import MOST_OUTSTANDING
+    from stallmark.storage.patterns import MOST_OUTSTANDING
 
     parts = re.split(r"[,\s]+", text.strip())
     if not all(part.isdecimal() and 1 <= int(part) <= MOST_OUTSTANDING for part in parts):
@@ -68,15 +59,15 @@ def probe(
     to many outstanding I/Os, and removed. Nothing else is ever written: an existing file or device is only read, and
     only with --i-know.
     """
-    from stallmark.experiment.probe_run import shown_file, step_callback
+    from stallmark.experiment.runner import shown_file, step_callback
     from stallmark.record.files import refuse_unwritable
     from stallmark.record.manifest.course import Scenario, Variant
-    from stallmark.record.probe import Asked
+    from stallmark.record.manifest.storage import Asked
     from stallmark.record.writer import experiment_folder
-    from stallmark.storage.probe.measurement import ProbePlace, now, record_probe, refuse_memory
-    from stallmark.storage.probe.patterns import find_patterns, steps_of
-    from stallmark.storage.probe.probe_file import existing_file
-    from stallmark.storage.probe.tool import find_tool
+    from stallmark.storage.patterns import find_patterns, steps_of
+    from stallmark.storage.probe import ProbePlace, now, record_probe, refuse_memory
+    from stallmark.storage.probe_file import existing_file
+    from stallmark.storage.programs import find_tool
 
     show = Show(progress_console(quiet))
     # Not created: a forgotten mount would make us measure the disk under the mount point.
@@ -112,7 +103,7 @@ def run_probe_scenario(
 ) -> None:
     """Run a scenario about raw storage. `others` is True if options that do not apply to it were given."""
     from stallmark.experiment.estimate import estimate
-    from stallmark.experiment.probe_run import RawRunner
+    from stallmark.experiment.runner import RawRunner
     from stallmark.experiment.target import home
     from stallmark.report.text import experiment
 

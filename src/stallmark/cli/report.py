@@ -10,25 +10,15 @@ import click
 
 from stallmark import capabilities
 from stallmark.cli.command import Command
-from stallmark.cli.common import (
-    err,
-    escape,
-    json_option,
-    junit_option,
-    markdown_option,
-    page_file,
-    print_markup,
-    runs_argument,
-    timezone_option,
-)
-from stallmark.cli.document import STANDARD_OUTPUT, Outputs
 from stallmark.cli.exit_codes import VERDICT
+from stallmark.cli.options import json_option, junit_option, markdown_option, runs_argument, timezone_option
+from stallmark.cli.output import STANDARD_OUTPUT, Outputs, err, escape, page_file, print_markup
 from stallmark.errors import StallmarkError, as_reason, as_sentence
 
 if TYPE_CHECKING:
+    from stallmark.analysis.thresholds import Rule
     from stallmark.record.reader import Record
-    from stallmark.report.junit import Case
-    from stallmark.rules import Rule
+    from stallmark.report.exports import Case
 
 
 @click.command(cls=Command)
@@ -57,7 +47,7 @@ def report(
     """Write the report of run records, a server's profile or a sizing, from the records alone."""
     from stallmark.analysis.thresholds import fail_rule
     from stallmark.record.reader import other_kind
-    from stallmark.report.junit import FAIL_IF
+    from stallmark.report.exports import FAIL_IF
 
     failing = None if rule is None else fail_rule(rule, of_runs=True)
     name = "report.html" if len(runs) == 1 else "report-of-several.html"  # the first has one of its own
@@ -125,12 +115,12 @@ def show_report(
     `written`.
     """
     from stallmark.analysis.experiment import summarise
-    from stallmark.analysis.loads.summary import has_loads, summarise_loads
+    from stallmark.analysis.loads import has_loads, summarise_loads
     from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records
     from stallmark.report.experiment import experiment_document, experiment_in_json
-    from stallmark.report.junit import experiment_cases, run_case
-    from stallmark.report.loads.document import loads_document, loads_in_json
+    from stallmark.report.exports import experiment_cases, run_case
+    from stallmark.report.loads import loads_document, loads_in_json
     from stallmark.report.text.experiment import NO_SLIDE
 
     records = find_records(runs)
@@ -161,15 +151,15 @@ def show_report(
 
 
 def _show_probes(records: Sequence["Record"], outputs: Outputs) -> None:
-    from stallmark.analysis.probe.experiment import summarise_probes
-    from stallmark.report.probe.document import probe_document, probes_in_json
+    from stallmark.analysis.probe import summarise_probes
+    from stallmark.report.probe import probe_document, probes_in_json
 
     outputs.show(summarise_probes(records), probe_document, probes_in_json)
 
 
 def show_profile(folder: Path, outputs: Outputs) -> None:
     """Show the report of a profile."""
-    from stallmark.analysis.profile.summary import summarise_profile
+    from stallmark.analysis.profile import summarise_profile
     from stallmark.report.profile import profile_document, profile_in_json
 
     outputs.show(summarise_profile(folder), profile_document, profile_in_json)

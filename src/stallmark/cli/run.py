@@ -10,27 +10,22 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Extensible, set_by_variables
-from stallmark.cli.common import (
+from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE, VERDICT
+from stallmark.cli.options import (
     FiniteRange,
-    err,
-    escape,
     json_option,
     junit_option,
     markdown_option,
     out_option,
     parsing,
-    print_markup,
-    progress_console,
     quiet_option,
     target_options,
     timezone_option,
 )
-from stallmark.cli.document import Outputs
-from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE, VERDICT
+from stallmark.cli.output import Outputs, err, escape, print_markup, progress_console
 from stallmark.cli.report import report_if_possible, show_report
 from stallmark.errors import CallFailed, StallmarkError, as_sentence, in_words
-from stallmark.experiment.by_hand import LoadByHand
-from stallmark.experiment.companions import Follower, LoadMachines, OwnExperiment, QuickScenario
+from stallmark.experiment.companions import Follower, LoadByHand, LoadMachines, OwnExperiment, QuickScenario
 from stallmark.experiment.progress import Phase
 from stallmark.stopping import StopSignal
 
@@ -88,7 +83,7 @@ def run(
     added: Sequence[Follower | LoadByHand | LoadMachines | OwnExperiment | QuickScenario],
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or your own YAML file."""
-    from stallmark.cli.show import ShowInSentences
+    from stallmark.cli.output import ShowInSentences
     from stallmark.experiment.remaining_runs import EarlierExperiment, order_of
     from stallmark.experiment.runner import Runner
     from stallmark.experiment.storage_work import carry_out_at_end
@@ -198,7 +193,7 @@ def run(
 
 def _report(folder: Path, outputs: Outputs) -> list[str]:
     """Write the report of an experiment; return a reason for each threshold that was not met."""
-    from stallmark.report.junit import THRESHOLDS
+    from stallmark.report.exports import THRESHOLDS
 
     cases = show_report([folder], replace(outputs, page=folder / "report.html"))
     outputs.write_junit(cases)

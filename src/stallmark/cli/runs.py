@@ -1,20 +1,23 @@
-"""`stallmark runs`: past experiments and their results."""
+"""`stallmark runs` and `status`: past experiments with their results, and the progress of one."""
 
 import difflib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from stallmark import format
+from stallmark import capabilities, format
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, item, json_option, out, out_option, print_markup, timezone_option
+from stallmark.cli.options import experiment_options, json_option, out_option, timezone_option
+from stallmark.cli.output import err, escape, item, out, print_markup
 from stallmark.errors import StallmarkError, in_words
 
 if TYPE_CHECKING:
-    from stallmark.report.history import Past
+    from stallmark.experiment.status import Status
+    from stallmark.report.briefs import Past
 
 
 @click.command(cls=Command)
@@ -24,8 +27,8 @@ if TYPE_CHECKING:
 @json_option
 def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
     """List past experiments; with a SCENARIO, its throughput over time."""
-    from stallmark.report.history import count_kept_thresholds, result, trend
-    from stallmark.report.terminal import InTerminal
+    from stallmark.report.briefs import count_kept_thresholds, result, trend
+    from stallmark.report.table import InTerminal
 
     everything = list(_past(out_dir))
     past = [experiment for experiment in everything if scenario in (None, experiment.scenario)]
@@ -65,7 +68,7 @@ def _past(out_dir: Path) -> Iterator["Past"]:
     from stallmark.experiment.remaining_runs import INTERRUPTED
     from stallmark.experiment.status import State, status
     from stallmark.record.reader import find_records
-    from stallmark.report.history import Past
+    from stallmark.report.briefs import Past
 
     for folder in sorted({path.parent.parent for path in out_dir.glob("*/*/manifest.json")}):
         if folder.name == INTERRUPTED:
@@ -84,3 +87,64 @@ def _past(out_dir: Path) -> Iterator["Past"]:
             whole = sum(record.incomplete_because is None for record in records)
             state = State.COMPLETE if whole == len(records) else State.ENDED
             yield Past(folder, begun, name, state, whole, None, summary)
+
+
+@click.command(cls=Command)
+@experiment_options
+@timezone_option()
+@json_option
+def status(folder: Path | None, out_dir: Path, as_json: bool) -> None:
+    """Show the progress of an experiment, from its records, on any machine that can read them."""
+    from stallmark.experiment.status import experiment_of, newest
+    from stallmark.experiment.status import status as read_status
+    from stallmark.record.reader import other_kind
+
+    folder = folder or newest(out_dir)
+    progress = capabilities.part(other_kind(folder) or "", "progress")
+    own = progress(folder) if progress else None
+    experiment = experiment_of(folder)
+    progress = read_status(experiment) if experiment else None
+    if as_json:
+        parts = own.values if own else {}
+        click.echo(json.dumps(parts | (asdict(progress) if progress else {}), default=str, allow_nan=False))
+        return
+    for sentence in [*(own.sentences if own else ()), *(_sentences(progress) if progress else ())]:
+        print_markup(out, escape(sentence))
+
+
+class Progress(NamedTuple):
+    """The progress of a capability's own experiment, shown next to that of the runs in it."""
+
+    sentences: Sequence[str]
+    values: Mapping[str, Any]
+    """The same facts as JSON."""
+
+
+def _sentences(status: "Status"):
+    from stallmark.experiment.status import State
+    from stallmark.report.text import experiment
+
+    yield f"{status.title} ({status.folder}), begun {format.moment(status.started)}"
+    because = f": {status.because}" if status.because else ""
+    yield f"{status.state}{because}; {status.whole} of {status.planned} runs are complete"
+    if status.state is State.SILENT and status.silent_s and status.resume:
+        yield experiment.silent(status.silent_s, status.resume)
+    # The records of a killed experiment look like those between two runs, so both are named.
+    if status.state is State.BETWEEN and status.silent_s:
+        ago = format.duration(status.silent_s)
+        yield f"The last run ended {ago} ago; the next one is being prepared, or the experiment was killed."
+        if status.asks:
+            yield experiment.asks(*status.asks)
+    if status.state is State.ENDED and status.resume:
+        yield experiment.go_on(status.resume)
+    if now := status.now:
+        end_text = f" of {format.duration(now.ends_s)}" if now.ends_s else ""
+        spent_s = min(now.elapsed_s, now.ends_s or now.elapsed_s)
+        users = f", {format.users(now.users)}" if now.users is not None else ""
+        yield f"[{now.number}/{status.planned}] {now.variant}: {now.phase}{users}, {format.duration(spent_s)}{end_text}"
+        tps = None if now.tps is None else f"{format.number(now.tps)} TPS"
+        read = None if now.read_ms is None else f"{format.number(now.read_ms)} ms a read"
+        if lately := ", ".join(filter(None, (tps, read))):
+            yield f"in the last seconds {lately}"
+    if status.left_s is not None:
+        yield experiment.time_left(status.left_s, refined=status.refined)

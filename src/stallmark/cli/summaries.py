@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.finding import mixed_versions
-from stallmark.analysis.loads.summary import has_loads, summarise_each_load
+from stallmark.analysis.loads import has_loads, summarise_each_load
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records
 from stallmark.report.text import sentence

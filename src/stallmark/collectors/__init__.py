@@ -21,18 +21,25 @@ from stallmark.collectors.mssql.counters import (
 from stallmark.collectors.mssql.counters import RowLocks as MssqlRowLocks
 from stallmark.collectors.mssql.counters import ServerCpu as MssqlServerCpu
 from stallmark.collectors.mssql.counters import ServerIO as MssqlServerIO
-from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import IoLatency, LogLatency, Volumes
 from stallmark.collectors.mssql.io_latency import drop_left_behind as _drop_left_behind
-from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
-from stallmark.collectors.mssql.statement_reads import StatementReads as MssqlStatementReads
+from stallmark.collectors.mssql.moments import BufferPool, Cpu, ErrorLog, PendingIO, Schedulers
 from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, QueryStoreWaits, Statements
+from stallmark.collectors.mssql.statements import StatementReads as MssqlStatementReads
 from stallmark.collectors.mssql.waits import Blocking, Deadlocks
 from stallmark.collectors.mssql.waits import UserWaits as MssqlWaits
-from stallmark.collectors.postgres.counters import Checkpoints, Database, LoadIO, Relations, ServerIO, Wal
+from stallmark.collectors.postgres.counters import (
+    Checkpoints,
+    Database,
+    LoadIO,
+    Relations,
+    RowLocks,
+    ServerIO,
+    StatementReads,
+    UserWaits,
+    Wal,
+)
 from stallmark.collectors.postgres.io_trace import IoFiles, IoTrace
-from stallmark.collectors.postgres.statement_reads import StatementReads
-from stallmark.collectors.postgres.waits import RowLocks, UserWaits
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.transactions.workload import StatementFacts

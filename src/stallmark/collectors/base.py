@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
-from stallmark.record.rows import Rows
 from stallmark.record.schema import column
+from stallmark.record.writer import Rows
 from stallmark.transactions.workload import StatementFacts
 
 Row = dict[str, Any]
@@ -263,6 +263,45 @@ class EachDatabase(ServerConnection):
     def close(self) -> None:
         for _, connection in self._connections:
             connection.close()
+
+
+class ServerCollector(Collector):
+    """A collector that stores the rows of its query as they come."""
+
+    connection_type: ClassVar[type[ServerConnection]]
+
+    def __init__(self, engine: Engine):
+        super().__init__(engine)
+        self.connection: ServerConnection = self.connection_type(engine)
+        if self.several and self.of_each_database:
+            self.connection = EachDatabase(self.databases, self.connection_type)
+
+    @property
+    @abstractmethod
+    def sql(self) -> str:
+        """Return the query."""
+
+    def open(self) -> None:
+        self.connection.open()
+
+    def sample(self, now: float) -> Sequence[Row]:
+        return self.with_database_names(self.connection.rows(self.sql))
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+class PolledUsers(ServerCollector):
+    """A collector that counts users at random instants; its columns are `polled_columns`."""
+
+    polling = True
+
+    def __init__(self, engine: Engine):
+        super().__init__(engine)
+        self._polled = Polled(*self.columns.names[1:-2])
+
+    def finish(self) -> Sequence[Row]:
+        return self._polled.finish()
 
 
 # The I/O of the server's sessions, summed by the name of their application: users' and streams', each load by itself.

@@ -15,8 +15,13 @@ from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.processes import ProcessTree, read_stat
 from stallmark.record.schema import column
-from stallmark.storage.array_facts import emulated_array_under
-from stallmark.storage.block_devices import BlockDevice, NoBlockDevice, device_behind, read_counters
+from stallmark.storage.block_devices import (
+    BlockDevice,
+    NoBlockDevice,
+    device_behind,
+    emulated_array_under,
+    read_counters,
+)
 from stallmark.storage.emulator import layout
 from stallmark.storage.emulator.arrays import EmulatedArrays, SharedState
 from stallmark.storage.emulator.layout import (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from stallmark.collectors.base import Collector, Row, Sink
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.record.rows import Columns, Rows
+from stallmark.record.writer import Columns, Rows
 
 # Seconds to wait at the end for a collector whose server hangs.
 LAST_ANSWER_S = 15.0
@@ -77,9 +77,9 @@ class Sampler:
         wait: Callable[[float], bool] | None = None,
     ):
         self._sink = sink
-        self._clock = clock
+        self.now = clock
         self._stop = threading.Event()
-        self._wait = wait or self._stop.wait
+        self.wait = wait or self._stop.wait
         self._lock = threading.Lock()
         self.failures: list[Outage] = []
         self.missed: Counter[str] = Counter()
@@ -114,12 +114,6 @@ class Sampler:
     def store(self, table: str, rows: Sequence[Row]) -> None:
         with self._lock:
             self._sink(table, rows)
-
-    def now(self) -> float:
-        return self._clock()
-
-    def wait(self, seconds: float) -> bool:
-        return self._wait(seconds)
 
 
 class _Lane:

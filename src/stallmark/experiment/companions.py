@@ -1,13 +1,13 @@
 """The companions of an experiment: what the options of capabilities add to `stallmark run`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stallmark.driver.load import ExpectedMachines
+    from stallmark.driver.load import ExpectedMachines, LocustPage
     from stallmark.engines.base import Engine
     from stallmark.experiment.progress import Show
     from stallmark.experiment.target import Target
@@ -57,3 +57,21 @@ class OwnExperiment(ABC):
         self, scenario: Any, target: "Target", out: Path, show: "Show", machines: LoadMachines | None, as_json: bool
     ) -> None:
         """Make the experiment of a scenario that it takes, and show it; exit if it is incomplete."""
+
+
+class LoadByHand(ABC):
+    """The change of a load by hand, on Locust's page."""
+
+    page: "LocustPage"
+
+    @abstractmethod
+    def refuse(self, scenario: "AnyScenario") -> None:
+        """Raise StallmarkError if nobody can change the load of a scenario so."""
+
+    @abstractmethod
+    def announce(self, say: Callable[[str], None]) -> None:
+        """Say where the page is, once it is there."""
+
+    @abstractmethod
+    def most_users(self, planned: int) -> int:
+        """Return the most users that somebody may ask for, of all loads together, where a variant has `planned`."""

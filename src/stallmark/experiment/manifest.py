@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import stallmark
+from stallmark import engines
 from stallmark.collectors.base import Collector
-from stallmark.engines import several
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.work import Work
@@ -15,8 +15,8 @@ from stallmark.loaders.ledger import Entry
 from stallmark.record import devices
 from stallmark.record.files import Reserve
 from stallmark.record.manifest import Manifest, read_manifest, write_manifest
-from stallmark.record.manifest.course import ChosenSize, Database, Ended, Memory, Server, now
 from stallmark.record.manifest.course import Collector as RecordedCollector
+from stallmark.record.manifest.course import Database, Ended, Memory, Server, now
 from stallmark.record.manifest.course import Scenario as RecordedScenario
 from stallmark.record.manifest.course import Variant as RecordedVariant
 from stallmark.record.manifest.storage import Array, Device, Devices, EmulatedArray, HookResult, Precondition
@@ -29,7 +29,7 @@ from stallmark.storage.direct_io import describe, direct_io
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a run in its experiment, in the manifest's words; `chosen` where its size was chosen for it."""
+    """The place of a run in its experiment, in the manifest's words."""
 
     experiment: str
     sequence: int
@@ -37,7 +37,6 @@ class Place:
     block: int
     again: bool = False
     resumed_after_s: float | None = None
-    chosen: ChosenSize | None = None
 
 
 @dataclass(frozen=True)
@@ -63,15 +62,10 @@ def manifest(
     notes: Sequence[str],
 ) -> Manifest:
     """Describe a run that is about to begin."""
-    identity, settings = engine.identity(), several.settings(engine)
+    identity, settings = engine.identity(), engines.settings(engine)
     return Manifest(
         kind="queries" if work.queries else "transactions",
-        experiment=place.experiment,
-        sequence=place.sequence,
-        repeat=place.repeat,
-        block=place.block,
-        again=place.again,
-        resumed_after_s=place.resumed_after_s,
+        **vars(place),
         stallmark=stallmark.__version__,
         started=now(),
         scenario=RecordedScenario(**definition_without_secrets(scenario.model_dump(mode="json"))),
@@ -88,7 +82,7 @@ def manifest(
             shared=engine.is_shared,
         ),
         memory=memory,
-        database=Database(bytes_before=several.bytes_used(engine), compressibility=loaded.compressibility),
+        database=Database(bytes_before=engines.bytes_used(engine), compressibility=loaded.compressibility),
         cache_start=scenario.start_cache,
         reset=str(scenario.reset),
         service_level=described_slo(scenario.slo) if scenario.slo else None,
@@ -100,9 +94,7 @@ def manifest(
         queries=work.queries,
         loads=work.loads,
         search=work.search,
-        array=storage.array,
-        hook=storage.hook,
-        precondition=storage.precondition,
+        **vars(storage),
         notes=tuple(notes),
     )
 

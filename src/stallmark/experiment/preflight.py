@@ -6,16 +6,16 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+from stallmark.analysis.environment_cautions import Varied, shallow_history
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.storage_cautions import Varied, shallow_history
 from stallmark.collectors import ON_REQUEST, collectors_for
+from stallmark.engines import copied
 from stallmark.engines.abilities import Ability, Missing, required
 from stallmark.engines.base import Engine
-from stallmark.engines.several import copied
 from stallmark.errors import StallmarkError
-from stallmark.experiment import raw_loads, storage_work
-from stallmark.experiment.by_hand import LoadByHand
-from stallmark.experiment.work import most_sessions, search_plan
+from stallmark.experiment import loads_beside, storage_work
+from stallmark.experiment.companions import LoadByHand
+from stallmark.experiment.work import MostUsers, as_planned, most_sessions, search_plan
 from stallmark.loaders.databases import foreign_object
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import expected_bytes
@@ -58,10 +58,11 @@ def refuse_what_cannot_be(
     refuse_places(scenario, engine)
     if isinstance(scenario, TimedScenario):
         _refuse_raw(scenario, engine)
-        _refuse_more_users_than_sessions(scenario, engine, machines, by_hand)
+        most_users = by_hand.most_users if by_hand else as_planned
+        _refuse_more_users_than_sessions(scenario, engine, machines, most_users)
         # With load machines the connections, and the limit of open files, are theirs.
         if machines == 1:
-            _refuse_more_users_than_files(scenario, by_hand)
+            _refuse_more_users_than_files(scenario, most_users)
         _refuse_unseen_io(scenario, engine, goes_by or _io_needed(scenario))
     if isinstance(scenario, QueryScenario):
         _refuse_streams(scenario, engine)
@@ -88,7 +89,7 @@ def _refuse_raw(scenario: TimedScenario, engine: Engine) -> None:
             for name, load in scenario.loads_of(variant).items()
             if isinstance(load, RawLoad)
         }
-        raw_loads.refuse_impossible(plans, engine, scenario.emulates(variant))
+        loads_beside.refuse_impossible(plans, engine, scenario.emulates(variant))
 
 
 def users_loads(scenario: TimedScenario) -> list[UsersLoad]:
@@ -328,18 +329,18 @@ def _refuse_of_one_database(scenario: AnyScenario) -> None:
 
 
 def _refuse_more_users_than_sessions(
-    scenario: TimedScenario, engine: Engine, machines: int, by_hand: LoadByHand | None
+    scenario: TimedScenario, engine: Engine, machines: int, most_users: MostUsers
 ) -> None:
     if (most := engine.most_users()) is None:
         return
-    users, background, streams = most_sessions(scenario, machines, by_hand)
+    users, background, streams = most_sessions(scenario, machines, most_users)
     if users + background + streams <= most:
         return
     all_background = [find_workload(load.workload).background for load in users_loads(scenario)]
     executed_by = dict.fromkeys(work.executed_by for work in all_background if work.sessions_per_user)
     others = f" and {background:,} sessions of {' and '.join(executed_by)}" if background else ""
     others += f" and {streams:,} streams of queries" if streams else ""
-    fewer = "ask for fewer (--most-users)" if by_hand else "ask for fewer"
+    fewer = "ask for fewer" if most_users is as_planned else "ask for fewer (--most-users)"
     raise StallmarkError(
         f"{scenario.name} asks for {users:,} users{others}, but the server takes {most:,} beside our own sessions: "
         f"{fewer}, or {_remedy_for_sessions(engine)}."
@@ -352,10 +353,10 @@ def _remedy_for_sessions(engine: Engine) -> str:
     return f"raise {engine.users_limited_by()}"
 
 
-def _refuse_more_users_than_files(scenario: TimedScenario, by_hand: LoadByHand | None) -> None:
+def _refuse_more_users_than_files(scenario: TimedScenario, most_users: MostUsers) -> None:
     """Refuse more users than this machine's executors may have connections: each counts as an open file."""
     most = most_open_files()
-    users, background, _ = most_sessions(scenario, by_hand=by_hand)
+    users, background, _ = most_sessions(scenario, most_users=most_users)
     if most is None or math.ceil((users + background) / (cores := os.cpu_count() or 1)) + _OWN_FILES <= most:
         return
     raise StallmarkError(

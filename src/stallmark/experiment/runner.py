@@ -1,24 +1,21 @@
-"""The runner of a scenario: its database, then every variant and repeat in run order, all in one folder."""
+"""The runners of a scenario: of its database, then every variant and repeat in run order; or of its probes."""
 
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from stallmark import format
-from stallmark.engines import several
+from stallmark import engines, format
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, NotGivenBack, ServerLost, StallmarkError, as_reason, as_sentence, in_words
-from stallmark.experiment.build_progress import show_build
-from stallmark.experiment.by_hand import LoadByHand
-from stallmark.experiment.companions import LoadMachines
+from stallmark.experiment.any_run import AnyRun, RunOrder
+from stallmark.experiment.companions import LoadByHand, LoadMachines
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.manifest import EndNote, Place, PreparedStorage
-from stallmark.experiment.placing import arrangement, locations
 from stallmark.experiment.preflight import (
     advice,
     advice_on_pools,
@@ -30,23 +27,28 @@ from stallmark.experiment.preflight import (
     refuse_what_cannot_be,
     users_loads,
 )
-from stallmark.experiment.progress import Phase, Show
-from stallmark.experiment.query_run import QueryRun
+from stallmark.experiment.progress import Phase, Show, show_build
 from stallmark.experiment.remaining_runs import EarlierExperiment, RemainingRuns
-from stallmark.experiment.run import AnyRun, RunOrder
+from stallmark.experiment.runs import QueryRun, Run
 from stallmark.experiment.status import pace
 from stallmark.experiment.storage_work import StorageWork, carry_out_hook
-from stallmark.experiment.target import advice_on_unseen
-from stallmark.experiment.user_run import Run
+from stallmark.experiment.target import advice_on_unseen, arrangement, locations
 from stallmark.loaders import ledger
 from stallmark.loaders.databases import build, databases, missing, read_entry
 from stallmark.loaders.ledger import Entry
-from stallmark.record.files import exclusive_folder
+from stallmark.processes import SHARED_MEMORY, temporary_name
+from stallmark.record.files import exclusive_folder, refuse_unwritable
+from stallmark.record.manifest.course import Scenario, Variant
+from stallmark.record.manifest.storage import ProbeStep
 from stallmark.record.reader import Record
 from stallmark.record.writer import experiment_folder, folder_of
-from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario
+from stallmark.scenarios.model import AnyScenario, ProbeScenario, ProbeVariant, QueryScenario, TimedScenario
 from stallmark.schema.deploy import telling_blockers
 from stallmark.stopping import later
+from stallmark.storage.emulator.arrays import EmulatedArrays
+from stallmark.storage.probe import ProbePlace, Progress, now, record_probe, refuse_memory
+from stallmark.storage.probe_file import ProbeFile, make_probe_file
+from stallmark.storage.programs import find_tool
 from stallmark.transactions import find_workload
 
 
@@ -133,7 +135,7 @@ class Runner:
             finally:
                 if any(variant.place for variant in self._scenario.variants):
                     with later():
-                        for database in several.copied(self._engine):
+                        for database in engines.copied(self._engine):
                             required(database.backup).bring_home()
 
     def _make_runs(self, check: Callable[[], None], machines: int) -> ExperimentEnd:
@@ -147,7 +149,7 @@ class Runner:
         if shallow := caution_on_history(self._scenario, self._engine):
             self._show.tell(shallow)
         # Every run begins with a checkpoint: a refusal of the server must come before the load.
-        several.checkpoint(self._engine)
+        engines.checkpoint(self._engine)
         original_pool_bytes = self._engine.buffer_pool_bytes()
         expected = self._expect()
         loaded = self._prepare_database(advices)
@@ -189,8 +191,7 @@ class Runner:
                     planned.variant,
                     folder=last,
                     place=Place(
-                        self._experiment, number, planned.repeat, planned.block, planned.again, resumed_after_s,
-                        turn.chosen,
+                        self._experiment, number, planned.repeat, planned.block, planned.again, resumed_after_s
                     ),
                     title=f"[{number}/{turn.of}] {planned.variant.name}{' again' * planned.again}",
                     loaded=loaded,
@@ -199,10 +200,11 @@ class Runner:
                     notes=advices,
                     storage=storage,
                     prepared=prepared,
+                    chosen=turn.chosen,
                     opened=note.opened,
                     show=self._show,
                     began=began,
-                )  # fmt: skip
+                )
                 run = self._make(order)
                 resumed_after_s = None
                 with naming_loss(check):
@@ -249,7 +251,7 @@ class Runner:
         workload = find_workload(choice.name)
         to_build = missing(self._engine, workload, choice.scale, choice.seed)
         copies = (
-            [required(database.backup) for database in several.copied(self._engine)]
+            [required(database.backup) for database in engines.copied(self._engine)]
             if scenario.reset == "restore"
             else []
         )
@@ -303,10 +305,107 @@ class Runner:
             self._engine.clear_database()
 
     def _keep_copies(self) -> None:
-        for database in several.copied(self._engine):
+        for database in engines.copied(self._engine):
             entry, backup = ledger.read(database), required(database.backup)
             assert entry
             if backup.label() != entry.label:
                 refuse_driven(self._scenario, database, entry)
                 with self._show.bar("Keeping a copy to start every variant from", None):
                     backup.keep(entry.label)
+
+
+# The runner of a probe scenario, which has no database: every variant is probed, each into a record of its own.
+
+DEVICE = "probe"
+
+
+class RawRunner:
+    """The probes of one scenario. `home` takes the files of emulated arrays and what is compiled for them; `folder`
+    holds the records."""
+
+    def __init__(self, scenario: ProbeScenario, home: Path, out: Path, show: Show):
+        self._scenario = scenario
+        self._home = home
+        self._show = show
+        self.folder = experiment_folder(out, scenario.name)
+        self._experiment = self.folder.name
+        self._note = EndNote()
+        self._last: Path | None = None
+
+    def run(self) -> None:
+        """Probe every variant. Raise StallmarkError for what cannot be measured; records made until then are whole."""
+        self._refuse_impossible()
+        try:
+            for sequence, variant in enumerate(self._scenario.variants, 1):
+                self._note.preparing(self._last, variant.name)
+                self._probe(sequence, variant)
+        except BaseException as error:
+            self._note.record_failure(error)
+            raise
+        finally:
+            self._note.free()
+
+    def _refuse_impossible(self) -> None:
+        refuse_unwritable(self.folder.parent, "name another folder for the records with --out")
+        for variant in self._scenario.variants:
+            find_tool(emulated=variant.emulated_array is not None)
+            if variant.emulated_array is not None:
+                variant.emulated_array.resolve(self._scenario.probe.size_bytes)
+            elif variant.folder and not variant.folder.is_dir():
+                raise StallmarkError(f"{variant.name}: {variant.folder} does not exist: name a folder on that storage.")
+            elif variant.folder:
+                refuse_memory(variant.folder)
+
+    def _probe(self, sequence: int, variant: ProbeVariant) -> None:
+        asked, count = self._scenario.probe, len(self._scenario.variants)
+        title = f"[{sequence}/{count}] {variant.name}"
+        where = variant.folder or self._home / "probe"
+        with shown_file(self._show, title, where, asked.size_bytes) as file, self._devices(variant, where) as devices:
+            steps = asked.steps()
+            self._note.opened()
+            self._last = folder_of(self.folder, sequence, variant.name)
+            with self._show.bar(f"{title}: probing", asked.seconds * len(steps)):
+                record_probe(
+                    self._last,
+                    ProbePlace(
+                        self._experiment,
+                        sequence,
+                        Scenario(**self._scenario.model_dump(mode="json")),
+                        Variant(**variant.model_dump(mode="json")),
+                    ),
+                    file,
+                    steps,
+                    asked.seconds,
+                    now(),
+                    devices,
+                    step_callback(self._show, asked.seconds),
+                )
+
+    @contextmanager
+    def _devices(self, variant: ProbeVariant, where: Path) -> Iterator[EmulatedArrays | None]:
+        if variant.emulated_array is None:
+            yield None
+            return
+        model = variant.emulated_array.resolve(self._scenario.probe.size_bytes)
+        state = SHARED_MEMORY / f"{temporary_name('probe')}array"
+        with EmulatedArrays.create(state, {DEVICE: where}, {DEVICE: model}, build_dir=self._home / "build") as devices:
+            yield devices
+
+
+def step_callback(show: Show, seconds: float) -> Progress:
+    """Return a callback for `measure` that moves the bar on after each step of `seconds` seconds."""
+
+    def progress(done: int, step: ProbeStep) -> None:
+        note = f"{step.pattern.title}, {step.outstanding} outstanding: {format.number(step.iops)} I/Os per second"
+        show.advance(done * seconds, note)
+
+    return progress
+
+
+@contextmanager
+def shown_file(show: Show, title: str, folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
+    """Make a file for a probe, showing a bar while it is written; remove it at the end."""
+    with ExitStack() as kept:
+        with show.bar(f"{title}: writing a file of {format.size(size_bytes)}", None):
+            file = kept.enter_context(make_probe_file(folder, size_bytes))
+        yield file

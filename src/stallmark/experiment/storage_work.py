@@ -15,26 +15,24 @@ from typing import IO
 
 import psutil
 
-from stallmark.engines import several
+from stallmark import engines
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.manifest import PreparedStorage
 from stallmark.experiment.progress import Phase, Show
 from stallmark.processes import exit_clause
-from stallmark.record.manifest.storage import Array, HookResult, Precondition
-from stallmark.record.probe import Asked, ProbeResult
+from stallmark.record.manifest.storage import Array, Asked, HookResult, Precondition, ProbeResult
 from stallmark.redact import environment, without_secrets
 from stallmark.scenarios.model import AnyScenario, Hook, Variant
 from stallmark.scenarios.probe import PreconditionChoice, ProbeChoice
 from stallmark.stats.steady_state import steady_rounds
 from stallmark.stopping import later
-from stallmark.storage.array_facts import emulated_array_of
-from stallmark.storage.block_devices import NoBlockDevice, device_behind
+from stallmark.storage.block_devices import NoBlockDevice, device_behind, emulated_array_of
 from stallmark.storage.emulator.arrays import PROBE_FOLDER
-from stallmark.storage.probe.measurement import in_steps, measure
-from stallmark.storage.probe.patterns import PATTERNS
-from stallmark.storage.probe.probe_file import LEAST_BYTES, make_probe_file, refuse_little_space
-from stallmark.storage.probe.tool import can_probe
+from stallmark.storage.patterns import PATTERNS
+from stallmark.storage.probe import in_steps, measure
+from stallmark.storage.probe_file import LEAST_BYTES, make_probe_file, refuse_little_space
+from stallmark.storage.programs import can_probe
 
 # Hooks: a command, or a question to the operator, that changes the array before a variant.
 #
@@ -249,7 +247,7 @@ class StorageWork:
         for key, choice in self._files():
             if reason := can_probe():
                 raise StallmarkError(f"{self._scenario.name} asks for `{key}`, but {reason[0].lower()}{reason[1:]}")
-            self._folder(key, choice.folder)
+            folder_for_files(f"{key}.folder", choice.folder, self._engine)
             if size := choice.size.size_bytes:
                 _refuse_small(key, size)
 
@@ -260,7 +258,7 @@ class StorageWork:
             size = choice.size.resolve(loaded_bytes)
             _refuse_small(key, size)
             places = [Path(variant.place.data) for variant in self._scenario.variants if variant.place]
-            for folder in {self._folder(key, choice.folder), *places}:
+            for folder in {folder_for_files(f"{key}.folder", choice.folder, self._engine), *places}:
                 refuse_little_space(folder if folder.exists() else folder.parent, size)
 
     def _files(self) -> Iterator[tuple[str, ProbeChoice | PreconditionChoice]]:
@@ -276,7 +274,7 @@ class StorageWork:
         hook = precondition = None
         if variant.before:
             # Nothing that the server has taken should be under way while the storage is changed.
-            several.checkpoint(self._engine)
+            engines.checkpoint(self._engine)
             hook = carry_out_hook(variant.name, variant.before, self._show)
         if self._scenario.precondition:
             precondition = self._precondition(variant)
@@ -294,8 +292,8 @@ class StorageWork:
             return None
         with self._show.bar(f"{title}: probing the storage itself", None, Phase.PROBING):
             # Pending writes of the server would be measured as the storage's.
-            several.checkpoint(self._engine)
-            folder = self._folder("probe", choice.folder)
+            engines.checkpoint(self._engine)
+            folder = folder_for_files("probe.folder", choice.folder, self._engine)
             # With the log alone on an emulated array the data are on the real one, and so is their probe.
             devices = self._engine.devices.array if "data" in self._engine.devices.models else None
             size_bytes = choice.size.resolve(loaded_bytes)
@@ -305,8 +303,8 @@ class StorageWork:
     def _precondition(self, variant: Variant) -> Precondition:
         choice = self._scenario.precondition
         assert choice
-        size = choice.size.resolve(several.bytes_used(self._engine))
-        folder = self._folder("precondition", choice.folder)
+        size = choice.size.resolve(engines.bytes_used(self._engine))
+        folder = folder_for_files("precondition.folder", choice.folder, self._engine)
         asked = [Asked(PATTERNS["8k-random-write"], OVERWRITERS)]
         rounds: list[float] = []
         with (
@@ -353,18 +351,21 @@ class StorageWork:
                     "another on it (`emulated_array`): remove that, or name other folders (--data-dir, --wal-dir)."
                 )
 
-    def _folder(self, key: str, named: str | None) -> Path:
-        if named:
-            if not Path(named).is_dir():
-                raise StallmarkError(f"{key}.folder: {named} does not exist: name a folder on the array.")
-            return Path(named)
-        data = self._engine.directories().get("data")
-        if data is None:
-            raise StallmarkError(
-                f"{self._scenario.name} has `{key}`, but the data of this server cannot be located from here: name a "
-                f"folder on the same storage that this machine can write to ({key}: {{folder: …}})."
-            )
-        return data / PROBE_FOLDER
+
+def folder_for_files(key: str, named: str | None, engine: Engine, role: str = "data") -> Path:
+    """Return the folder for files of raw I/O: the named one, or one beside the server's data or log. Raise
+    StallmarkError if that does not exist or is not known."""
+    if named:
+        # Not created: with a forgotten mount, the I/O would be on the disk under the mount point.
+        if not Path(named).is_dir():
+            raise StallmarkError(f"{key}: there is no folder {named}: name one on the storage to test.")
+        return Path(named)
+    if role not in (folders := engine.directories()):
+        raise StallmarkError(
+            f"{key}: the files of this server cannot be located from here: name a folder on the same storage that this "
+            "machine can write to."
+        )
+    return folders[role] / PROBE_FOLDER
 
 
 def _refuse_small(key: str, size_bytes: int) -> None:

@@ -1,7 +1,7 @@
 """The work of a run: its loads, for the driver and for the manifest."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ from stallmark.driver.load import LoadSpec, Timeline, background_sessions, execu
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.searched_load import SearchPlan, TransactionLimit
 from stallmark.engines.base import Engine
-from stallmark.experiment.by_hand import LoadByHand
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import Follows, Queries, Search, Step, application
 from stallmark.record.manifest.workload import Load as RecordedLoad
@@ -32,15 +31,23 @@ from stallmark.transactions.workload import Transaction, Workload
 
 # The users of a variant's loads, as the driver is told of them.
 
+MostUsers = Callable[[int], int]
+"""A function that returns the most users that there may be, of all loads together, if so many are planned."""
+
+
+def as_planned(users: int) -> int:
+    """Return the same number: nobody changes it by hand."""
+    return users
+
 
 def load_specs(
-    scenario: TimedScenario, variant: Variant, repeat: int = 1, by_hand: LoadByHand | None = None
+    scenario: TimedScenario, variant: Variant, repeat: int = 1, most_users: MostUsers = as_planned
 ) -> list[LoadSpec]:
-    """Return the loads of a variant that have users; each cell of one is a load of its own. All are prepared for the
-    most users that somebody may ask for `by_hand`."""
+    """Return the loads of a variant that have users, prepared for the most that there may be; each cell of one is a
+    load of its own."""
     steps, seed = scenario.steps_of(variant), scenario.contents.seed
     planned = max(step.users for step in scenario.timeline(variant).steps)
-    larger = max(1.0, by_hand.most_users(planned) / planned) if by_hand and planned else 1.0
+    larger = max(1.0, most_users(planned) / planned) if planned else 1.0
     searched = scenario.searched_of(variant)
     first = searched.times if searched else 1.0
     specs = []
@@ -100,28 +107,26 @@ def search_plan(scenario: TimedScenario, variant: Variant) -> SearchPlan | None:
 
 
 def most_sessions(
-    scenario: TimedScenario, machines: int = 1, by_hand: LoadByHand | None = None
+    scenario: TimedScenario, machines: int = 1, most_users: MostUsers = as_planned
 ) -> tuple[int, int, int]:
     """Return the `sessions` of the variant that has most of them together."""
-    return max((sessions(scenario, planned, machines, by_hand) for planned in scenario.variants), key=sum)
+    return max((sessions(scenario, planned, machines, most_users) for planned in scenario.variants), key=sum)
 
 
 def sessions(
-    scenario: TimedScenario, variant: Variant, machines: int, by_hand: LoadByHand | None = None
+    scenario: TimedScenario, variant: Variant, machines: int, most_users: MostUsers = as_planned
 ) -> tuple[int, int, int]:
     """Return the most users, background sessions and streams of queries that a variant's runs have at once."""
-    specs = load_specs(scenario, variant, by_hand=by_hand)
+    specs = load_specs(scenario, variant, most_users=most_users)
     steps, loads = scenario.steps_of(variant), scenario.loads_of(variant)
     background = sum(background_sessions(specs, [executor_counts(specs, machines)] * machines).values())
     searched = [load for load in loads.values() if isinstance(load, UsersLoad) and load.search]
     more = sum(load.most_users - load.counts[0] for load in searched)
     users = max(step.users for step in scenario.timeline(variant).steps) + more
-    if by_hand:
-        users = max(users, by_hand.most_users(users))
     streams = max(
         sum(count for name, count in step.counts.items() if isinstance(loads[name], StreamsLoad)) for step in steps
     )
-    return users, background, streams
+    return max(users, most_users(users)), background, streams
 
 
 MOST_TEXT = 1_000
@@ -142,10 +147,10 @@ class Work:
     search: Search | None = None
 
 
-def work_of_loads(scenario: TimedScenario, variant: Variant, dialect: str, by_hand: LoadByHand | None = None) -> Work:
+def work_of_loads(scenario: TimedScenario, variant: Variant, dialect: str, most_users: MostUsers = as_planned) -> Work:
     """Describe the loads of a variant on a server of that dialect, and when each of them runs."""
     steps = scenario.steps_of(variant)
-    specs = load_specs(scenario, variant, by_hand=by_hand)
+    specs = load_specs(scenario, variant, most_users=most_users)
     background = background_sessions(specs, [executor_counts(specs)])
     loads = [
         _load(scenario, name, load, steps, background.get(name, 0), dialect)

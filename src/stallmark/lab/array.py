@@ -10,14 +10,15 @@ import click
 
 from stallmark import format
 from stallmark.cli.command import Group
-from stallmark.cli.common import as_bytes, err, escape, json_option, out, print_markup
+from stallmark.cli.options import as_bytes, json_option
+from stallmark.cli.output import err, escape, out, print_markup
 from stallmark.engines.abilities import Examined
 from stallmark.errors import StallmarkError
 from stallmark.stats.thresholds import LATE
 
 if TYPE_CHECKING:
-    from stallmark.lab.block_device.lifecycle import ArrayWork, BlockDeviceArray
-    from stallmark.storage.array_facts import ArrayFacts
+    from stallmark.lab.block_device import ArrayWork, BlockDeviceArray
+    from stallmark.storage.block_devices import ArrayFacts
     from stallmark.storage.emulator.models import ArrayModel
 
 _SLOWER = 0.1
@@ -112,14 +113,14 @@ def status(name: str, as_json: bool) -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """List the emulated arrays of this machine, including the remains of crashed ones."""
-    from stallmark.lab.block_device.lifecycle import arrays
+    from stallmark.lab.block_device import arrays
 
     states = [(array.name, *_looked_at(array)) for array in arrays(_home())]
     if as_json:
         click.echo(json.dumps([_for_machines(*state) for state in states]))
         return
     for name, facts, reason in states:
-        print_markup(out, escape(sentence(facts, reason) if facts else unreadable(name, str(reason))))
+        print_markup(out, escape(sentence(facts, reason) if facts else f"{name} (EMULATED), broken: {reason}"))
     if not states:
         print_markup(out, "None: `stallmark array create` makes one.")
 
@@ -134,7 +135,7 @@ def destroy(name: str) -> None:
 
 def examine() -> Iterator[Examined]:
     """Yield the finding whether this machine supports an emulated array as a block device."""
-    from stallmark.lab.block_device.parts import missing_needs
+    from stallmark.lab.block_device_parts import missing_needs
 
     if reason := missing_needs():
         yield Examined("emulated array", "limited", f"not as a block device: {reason}.")
@@ -149,14 +150,14 @@ def _home() -> Path:
 
 
 def _array(name: str) -> "BlockDeviceArray":
-    from stallmark.lab.block_device.lifecycle import BlockDeviceArray
+    from stallmark.lab.block_device import BlockDeviceArray
 
     return BlockDeviceArray(_home(), name)
 
 
 def _looked_at(array: "BlockDeviceArray") -> tuple["ArrayFacts | None", str | None]:
     """Return the facts of an array, and its fault; one that cannot be read does not hide the others."""
-    from stallmark.storage.array_facts import BlockDeviceError
+    from stallmark.storage.block_devices import BlockDeviceError
 
     try:
         return array.facts, array.broken()
@@ -199,11 +200,6 @@ def sentence(facts: "ArrayFacts", why_broken: str | None) -> str:
     """Return a description of the array on one line."""
     state = f"broken: {why_broken}; `stallmark array destroy {facts.name}` removes it" if why_broken else facts.loop
     return f"{facts.name} (EMULATED), {state}: {in_words(facts.model)}."
-
-
-def unreadable(name: str, reason: str) -> str:
-    """Return the same line of an array whose facts cannot be read."""
-    return f"{name} (EMULATED), broken: {reason}"
 
 
 def in_words(model: "ArrayModel") -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, experiment_options, page_option, print_markup
+from stallmark.cli.options import experiment_options, page_option
+from stallmark.cli.output import err, escape, print_markup
 from stallmark.errors import StallmarkError
 from stallmark.experiment.companions import Follower
 from stallmark.stopping import StopSignal, ask

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, server_option
+from stallmark.cli.options import server_option
+from stallmark.cli.output import err
 from stallmark.driver.load import MASTER_PORT, ExpectedMachines
 from stallmark.errors import StallmarkError
 from stallmark.experiment.companions import LoadMachines

@@ -6,9 +6,9 @@ _CHECK = "Try each statement of a FOLDER of SQL on a server, and roll it back."
 
 CAPABILITY = Capability(
     name="own_sql",
-    commands=(CommandEntry("Start", "check-sql", _CHECK, "stallmark.own_sql.check_command"),),
-    options={"run": "stallmark.own_sql.run_options:sql_options", "new": "stallmark.own_sql.new_options:sql_options"},
+    commands=(CommandEntry("Start", "check-sql", _CHECK, "stallmark.own_sql.command"),),
+    options={"run": "stallmark.own_sql.command:run_options", "new": "stallmark.own_sql.command:new_options"},
     definition="stallmark.own_sql.folder:read_definition",
-    schema="stallmark.own_sql.json_schema:workload_schema",
+    schema="stallmark.own_sql.folder:workload_schema",
     workload="stallmark.own_sql.workload:make_workload",
 )

@@ -1,4 +1,5 @@
-"""The folder of a user's workload, read into one definition that needs the folder no more."""
+"""The folder of a user's workload, read into one definition that needs the folder no more, and the schema of its
+workload.yaml."""
 
 import csv
 import io
@@ -12,6 +13,7 @@ from pydantic import ValidationError
 from stallmark.errors import StallmarkError
 from stallmark.own_sql.model import OwnSql
 from stallmark.own_sql.sources import names_in
+from stallmark.scenarios.json_schema import schema_of
 from stallmark.scenarios.read import NotYaml, load
 from stallmark.scenarios.validation_errors import sentences
 from stallmark.transactions import WORKLOADS
@@ -197,3 +199,25 @@ def _parquet(path: Path) -> tuple[list[str], Iterable[list[Any]]]:
 def _cell(value: Any) -> Any:
     # The rows go into the definition, which is written as JSON and has no dates or decimals.
     return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+
+
+_OF_FILES = {"OwnSql": ("setup", "conditions"), "OwnTransaction": ("sql",), "FileRows": ("rows",)}
+"""Keys that a record has, and that a folder has as files."""
+
+
+def workload_schema() -> dict[str, Any]:
+    """Return the schema of the workload.yaml of a folder (JSON Schema 2020-12)."""
+    schema = schema_of([OwnSql], "A workload of Stallmark")
+    for name, keys in _OF_FILES.items():
+        definition = schema["$defs"][name]
+        for key in keys:
+            del definition["properties"][key]
+        definition["required"] = [key for key in definition.get("required", ()) if key not in keys]
+    workload = schema["$defs"]["OwnSql"]
+    # Nothing is required in the file: the folder's name is the workload's, and each .sql file a transaction.
+    workload["required"] = []
+    transactions = workload["properties"]["transactions"]
+    # A number alone is a weight, and a name without a value has the weight 1.
+    weight = {"type": ["integer", "null"]}
+    transactions["additionalProperties"] = {"anyOf": [transactions["additionalProperties"], weight]}
+    return schema

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, field_validator
 
 from stallmark.errors import StallmarkError
-from stallmark.own_sql.pgbench.scripts import parse_script
+from stallmark.own_sql.pgbench_scripts import parse_script
 from stallmark.own_sql.sources import names_in
 from stallmark.own_sql.statements import DIALECTS, Kind, Statement, split
 from stallmark.quantities import finite, parse_seconds
@@ -336,7 +336,7 @@ class OwnSql(Section):
         if self.primary and self.primary not in users:
             yield f"primary is {self.primary}, which users do not start: there are {', '.join(sorted(users))}"
         for name, transaction in self.transactions.items():
-            yield from (f"{name}.sql: {mistake}" for mistake in self._mistakes_in(name, transaction))
+            yield from (f"{name}.sql: {mistake}" for mistake in self._mistakes_in(transaction))
         yield from self.query_mistakes(DIALECTS)
 
     def _mistake_without_users(self) -> Iterator[str]:
@@ -361,7 +361,7 @@ class OwnSql(Section):
             if not any(_is_one_read(text, dialect) for dialect in dialects):
                 yield f"{where} is not one SELECT: write one that only reads"
 
-    def _mistakes_in(self, name: str, transaction: OwnTransaction) -> Iterator[str]:
+    def _mistakes_in(self, transaction: OwnTransaction) -> Iterator[str]:
         if transaction.script:
             try:
                 parse_script(transaction.sql, self.define)

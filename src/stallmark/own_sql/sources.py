@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from stallmark.engines.base import MOST_READ, READ_ONLY
 from stallmark.errors import CallFailed, StallmarkError
-from stallmark.own_sql.pgbench.functions import draw_exponential, draw_gaussian, draw_uniform
+from stallmark.own_sql.pgbench_functions import draw_exponential, draw_gaussian, draw_uniform
 from stallmark.transactions.workload import Clock, as_text
 
 Row = tuple[Any, ...]

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from stallmark.engines.base import Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
-from stallmark.own_sql.pgbench.functions import ExpressionError, as_parameter, as_value, is_true
-from stallmark.own_sql.pgbench.scripts import Query, Set, Sleep, Step, parse_script
+from stallmark.own_sql.pgbench_functions import ExpressionError, as_parameter, as_value, is_true
+from stallmark.own_sql.pgbench_scripts import Query, Set, Sleep, parse_script
 from stallmark.own_sql.sources import OpenedSource, Place, Row, Users, names_in, open_source
 from stallmark.own_sql.statements import DIALECTS, Kind, Statement, split
 from stallmark.redact import secret_parameters, without_values
@@ -132,34 +132,33 @@ def transaction_class(name: str, given: Mapping[str, Any], definition: Mapping[s
 
 def prepared_statements(kind: type[OwnTransaction], dialect: str) -> dict[str, Statement]:
     """Return the statements of a transaction by the names under which a session has them."""
-    return _by_call_name(kind.name, kind.given, kind.define, dialect)
+    return {
+        _call_name(kind.name, place): statement
+        for place, statement in enumerate(_statements(kind.given, kind.define, dialect))
+    }
 
 
 def statement_facts(definition: Mapping[str, Any], dialect: str) -> Iterator[StatementFacts]:
     """Yield the statements of all transactions of a definition."""
     for transaction, given in definition["transactions"].items():
-        for name, statement in _by_call_name(transaction, given, definition["define"], dialect).items():
+        for place, statement in enumerate(_statements(given, definition["define"], dialect)):
+            name = _call_name(transaction, place)
             yield StatementFacts(name, transaction, statement.line, statement.brief, statement.sql)
 
 
-def _by_call_name(
-    transaction: str, given: Mapping[str, Any], define: Mapping[str, Any], dialect: str
-) -> dict[str, Statement]:
-    if given["script"]:
-        statements = [step.statement for step in _steps(given, define) if isinstance(step, Query)]
-    else:
-        statements = split(given["sql"], dialect)
-    return {_call_name(transaction, place): statement for place, statement in enumerate(statements)}
+def _statements(given: Mapping[str, Any], define: Mapping[str, Any], dialect: str) -> list[Statement]:
+    if not given["script"]:
+        return split(given["sql"], dialect)
+    return [step.statement for step in parse_script(given["sql"], define) if isinstance(step, Query)]
 
 
 def _only_reads(given: Mapping[str, Any], define: Mapping[str, Any]) -> bool:
     """Return whether the words of all statements say that they read, in either dialect."""
     if given["script"]:
-        statements = [step.statement for step in _steps(given, define) if isinstance(step, Query)]
         # BEGIN READ WRITE would undo that its session refuses writes.
         return all(
             statement.kind is Kind.READ or (statement.kind is Kind.CONTROL and "WRITE" not in statement.words)
-            for statement in statements
+            for statement in _statements(given, define, "postgresql")
         )
     # Judged before a server is known. A dialect in which the text cannot be read, or is refused, does not count.
     kinds = []
@@ -315,7 +314,7 @@ def _roll_back(session: Session) -> None:
 class PgbenchScript(OwnTransaction):
     def __init__(self, shared: Shared):
         super().__init__(shared)
-        self._steps = _steps(self.given, self.define)
+        self._steps = parse_script(self.given["sql"], self.define)
         seed = shared.context.seed
         self._variables: dict[str, Any] = {"scale": 1, "random_seed": seed, "default_seed": seed} | dict(self.define)
         self._rng = random.Random()
@@ -411,7 +410,3 @@ class PgbenchScript(OwnTransaction):
 
 def _call_name(transaction: str, place: int) -> str:
     return f"{transaction} {place + 1}"
-
-
-def _steps(given: Mapping[str, Any], define: Mapping[str, Any]) -> list[Step]:
-    return parse_script(given["sql"], define)

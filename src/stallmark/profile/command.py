@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
@@ -15,23 +15,20 @@ from rich.live import Live
 from rich.text import Text
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import (
+from stallmark.cli.options import (
     as_seconds,
-    escape,
     json_option,
-    print_markup,
-    progress_console,
     quiet_option,
     schedule_options,
     server_option,
     timezone_option,
 )
-from stallmark.cli.document import Outputs
+from stallmark.cli.output import Outputs, escape, print_markup, progress_console
 from stallmark.cli.report import reporting, show_profile
 
 if TYPE_CHECKING:
-    from stallmark.profile.collection import CollectionProgress
-    from stallmark.record.profile.interval_table import FileClass
+    from stallmark.profile.collection import CollectionProgress, Source
+    from stallmark.record.profile import FileClass
 
 _LINES = 20
 """Lines of progress in a file or a pipe: as many over a profile, and more over a long one."""
@@ -89,9 +86,9 @@ def profile(
     """
     if files:
         _refuse_both(planned_s)
+        from stallmark.record.formats.amounts import Wanted
         from stallmark.record.formats.dates import schedule_from
-        from stallmark.record.imports.build import import_profile
-        from stallmark.record.imports.recording import Wanted
+        from stallmark.record.formats.imported_profile import import_profile
 
         wanted = Wanted(_classes(classes), zone, dates, _names(names), schedule_from(start, interval_s, zone))
         import_profile(files, folder, wanted, anonymous=anonymous)
@@ -101,8 +98,8 @@ def profile(
         raise click.UsageError("--class, --map, --dates, --start and --interval require --from: name a file with it.")
     if server is None or planned_s is None:
         raise click.UsageError("A profile needs --server and --for, or files with --from.")
-    from stallmark.profile.collection import Collection, source_for
-    from stallmark.record.profile.manifest import is_profile
+    from stallmark.profile.collection import Collection
+    from stallmark.record.profile import is_profile
 
     source, console = source_for(server, anonymous=anonymous), progress_console(quiet)
     with (
@@ -116,6 +113,20 @@ def profile(
         Collection(source, folder, planned_s, anonymous, show=show_progress).run()
 
 
+def source_for(url: str, *, anonymous: bool) -> "Source":
+    """Return the source for a server by its URL. No connection is made yet."""
+    from stallmark.engines import open_engine
+
+    engine: Any = open_engine(url)
+    if engine.dialect == "mssql":
+        from stallmark.profile.mssql import MssqlSource
+
+        return MssqlSource(engine, anonymous=anonymous)
+    from stallmark.profile.postgres import PostgresSource
+
+    return PostgresSource(engine, anonymous=anonymous)
+
+
 def _refuse_both(planned_s: float | None) -> None:
     source = click.get_current_context().get_parameter_source("server")
     if planned_s is not None or source is ParameterSource.COMMANDLINE:
@@ -123,7 +134,7 @@ def _refuse_both(planned_s: float | None) -> None:
 
 
 def _classes(texts: Sequence[str]) -> dict[str, "FileClass"]:
-    from stallmark.record.profile.interval_table import FileClass
+    from stallmark.record.profile import FileClass
 
     classes: dict[str, FileClass] = {}
     for text in texts:

@@ -8,7 +8,7 @@ from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.report.columns import variant_key
 from stallmark.report.document import Block, Brief, Document, Drawn, Shown, Words, bullets, non_empty
 from stallmark.report.picture import picture_of
-from stallmark.report.queries.document import query_document
+from stallmark.report.queries import query_document
 from stallmark.report.renderers import in_json
 from stallmark.report.sections import (
     axis,
@@ -20,7 +20,6 @@ from stallmark.report.sections import (
     timeline,
     transactions,
     validity,
-    waits,
 )
 from stallmark.report.sections.summary import answer_of, banner, emulated_devices, headline
 from stallmark.report.text import experiment as words
@@ -55,10 +54,10 @@ def experiment_document(experiment: ExperimentSummary) -> Document:
             axis.section(experiment),
             timeline.section(experiment),
             environment.array_section(experiment),
-            waits.section(experiment),
+            cause.waits_section(experiment),
             validity.gates_section(experiment),
             validity.steadiness_section(experiment),
-            cause.section(experiment),
+            cause.causes_section(experiment),
             transactions.blocking_section(experiment),
             *(section(experiment) for section in capabilities.parts("section")),
             transactions.transactions_section(experiment),

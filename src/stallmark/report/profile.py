@@ -8,8 +8,8 @@ import numpy as np
 
 from stallmark import format
 from stallmark.analysis.finding import Severity
-from stallmark.analysis.profile.rates import HOUR_S, MINUTE_S, ClassTotals, Measure, WaitTotal, Window
-from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary, UnseenTime
+from stallmark.analysis.profile import PERCENTILES, ProfileSummary, UnseenTime
+from stallmark.analysis.profile_rates import HOUR_S, MINUTE_S, ClassTotals, Measure, WaitTotal, Window
 from stallmark.report.document import (
     Block,
     Bullets,

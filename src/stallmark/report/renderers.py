@@ -20,6 +20,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from stallmark.analysis.finding import Finding
+from stallmark.analysis.gates import Gate
 from stallmark.analysis.step_summary import (
     Bottleneck,
     Latency,
@@ -30,17 +31,14 @@ from stallmark.analysis.step_summary import (
     Throughput,
     WaitFigures,
 )
-from stallmark.analysis.validity.gates import Gate
 from stallmark.format import NBSP
 from stallmark.record.devices import DeviceLabel
 from stallmark.redact import markdown
-from stallmark.report import figures
+from stallmark.report import figures, refuse_target, write_whole
 from stallmark.report.document import Block, Brief, Bullets, Document, Note, Notes, Shown, Title, Verdict, Words
 from stallmark.report.figures import plain
 from stallmark.report.picture import svg
-from stallmark.report.table import Cell, in_markdown
-from stallmark.report.targets import refuse_target, write_whole
-from stallmark.report.terminal import STYLES, InTerminal, listed
+from stallmark.report.table import STYLES, Cell, InTerminal, in_markdown, listed
 from stallmark.report.text import reading, sentence, validity
 from stallmark.report.text.device import EMULATED, labelled
 

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from stallmark.analysis.finding import Finding, caution, info
-from stallmark.analysis.probe.saturation import page_cache_cautions
-from stallmark.analysis.profile.rates import MORE
-from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary, percentile_of
+from stallmark.analysis.probe import page_cache_cautions
+from stallmark.analysis.profile import PERCENTILES, ProfileSummary, percentile_of
+from stallmark.analysis.profile_rates import MORE
 from stallmark.analysis.read.queries import QUERY_COUNT
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import ServiceLevelObjective
@@ -350,9 +350,7 @@ def untested_of_profile(candidates: Sequence[CandidateAnswer], profile: ProfileS
         yield info(SizingKind.STAND_IN_WINDOW, windows=len(windows), replayed=replayed)
 
 
-def untested_of_all(
-    candidates: Sequence[CandidateAnswer], growth: float, profile: ProfileSummary | None
-) -> Iterator[Finding]:
+def untested_of_all(candidates: Sequence[CandidateAnswer], growth: float) -> Iterator[Finding]:
     """Yield the limits that all candidates share."""
     demand = candidates[0].sizing.demand
     replayed = any(candidate.replay for candidate in candidates)

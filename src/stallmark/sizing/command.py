@@ -9,20 +9,11 @@ import click
 
 from stallmark import format
 from stallmark.cli.command import Command
-from stallmark.cli.common import (
-    FiniteRange,
-    err,
-    escape,
-    json_option,
-    markdown_option,
-    page_file,
-    print_markup,
-    timezone_option,
-)
-from stallmark.cli.document import STANDARD_OUTPUT, Outputs
 from stallmark.cli.exit_codes import INCOMPLETE, VERDICT
+from stallmark.cli.options import FiniteRange, json_option, markdown_option, timezone_option
+from stallmark.cli.output import STANDARD_OUTPUT, Outputs, err, escape, page_file, print_markup
 from stallmark.cli.report import report_if_possible
-from stallmark.cli.status import Progress
+from stallmark.cli.runs import Progress
 from stallmark.errors import CallFailed, StallmarkError, as_sentence
 from stallmark.experiment.companions import LoadMachines, OwnExperiment
 from stallmark.experiment.progress import Phase, Show
@@ -97,7 +88,7 @@ def show_sizing(summary: "SizingSummary", outputs: Outputs) -> None:
 
 
 def _level(text: str | None) -> "ServiceLevelObjective | None":
-    from stallmark.analysis.validity.service_level import PERCENTILES, READY_MADE, make_objective
+    from stallmark.analysis.service_level import PERCENTILES, READY_MADE, make_objective
     from stallmark.quantities import parse_seconds
 
     if text is None:
@@ -154,8 +145,43 @@ class SizingForProfile(OwnExperiment):
         machines: LoadMachines | None,
         as_json: bool,
     ) -> None:
+        """Measure what a server and its storage carry of the load of a profile, and show it."""
+        from stallmark.loaders.warehouse import command
+        from stallmark.report.text import experiment
+        from stallmark.sizing.demand import demand_of
+        from stallmark.sizing.runner import SizingRunner
+        from stallmark.sizing.scenario import estimate_sizing
+        from stallmark.storage.programs import find_tool
+
         assert self._profile
-        _run_sizing(scenario, self._profile, target, out, show, machines, as_json)
+        [variant] = scenario.variants
+        find_tool(emulated=scenario.emulates(variant))  # before a database is built for nothing
+        if scenario.queries and target.is_absent(scenario.contents):
+            # A missing data generator is reported before the replay, not after it.
+            command()
+        demand = demand_of(self._profile, window_s=scenario.replay.window)
+        show.say(": ".join(filter(None, (scenario.title or scenario.name, scenario.answers))))
+        absent = float(target.is_absent(scenario.contents))
+        expects = estimate_sizing(scenario, to_build=absent, windows=len(demand.windows))
+        assert expects
+        show.say(f"It takes {experiment.takes(expects.total_s, expects.build_s, at_most=True)}.")
+        runner = None
+        try:
+            with target.engine(scenario.contents, scenario) as engine:
+                runner = SizingRunner(scenario, demand, engine, out, show, machines)
+                because = runner.run()
+        except (StopSignal, StallmarkError, CallFailed, OSError):
+            if runner and runner.has_results:
+                show.enter(Phase.REPORTING)
+                report_if_possible(lambda: _report(runner.folder, as_json), show.say)
+            raise
+        show.enter(Phase.REPORTING)
+        if not because:
+            _report(runner.folder, as_json)
+        else:
+            report_if_possible(lambda: _report(runner.folder, as_json), show.say)
+            print_markup(err, f"[bold red]Incomplete:[/] {escape(as_sentence(because))}")
+            sys.exit(INCOMPLETE)
 
 
 @click.command()
@@ -165,53 +191,6 @@ class SizingForProfile(OwnExperiment):
 )  # fmt: skip
 def sizing(profile: Path | None) -> SizingForProfile:
     return SizingForProfile(profile)
-
-
-def _run_sizing(
-    scenario: "SizingScenario",
-    profile: Path,
-    target: "Target",
-    out: Path,
-    show: Show,
-    machines: LoadMachines | None,
-    as_json: bool,
-) -> None:
-    """Measure what a server and its storage carry of the load of a profile, and show it."""
-    from stallmark.loaders.warehouse import command
-    from stallmark.report.text import experiment
-    from stallmark.sizing.demand import demand_of
-    from stallmark.sizing.estimate import estimate_sizing
-    from stallmark.sizing.runner import SizingRunner
-    from stallmark.storage.probe.tool import find_tool
-
-    [variant] = scenario.variants
-    find_tool(emulated=scenario.emulates(variant))  # before a database is built for nothing
-    if scenario.queries and target.is_absent(scenario.contents):
-        # A missing data generator is reported before the replay, not after it.
-        command()
-    demand = demand_of(profile, window_s=scenario.replay.window)
-    show.say(": ".join(filter(None, (scenario.title or scenario.name, scenario.answers))))
-    absent = float(target.is_absent(scenario.contents))
-    expects = estimate_sizing(scenario, to_build=absent, windows=len(demand.windows))
-    assert expects
-    show.say(f"It takes {experiment.takes(expects.total_s, expects.build_s, at_most=True)}.")
-    runner = None
-    try:
-        with target.engine(scenario.contents, scenario) as engine:
-            runner = SizingRunner(scenario, demand, engine, out, show, machines)
-            because = runner.run()
-    except (StopSignal, StallmarkError, CallFailed, OSError):
-        if runner and runner.has_results:
-            show.enter(Phase.REPORTING)
-            report_if_possible(lambda: _report(runner.folder, as_json), show.say)
-        raise
-    show.enter(Phase.REPORTING)
-    if not because:
-        _report(runner.folder, as_json)
-    else:
-        report_if_possible(lambda: _report(runner.folder, as_json), show.say)
-        print_markup(err, f"[bold red]Incomplete:[/] {escape(as_sentence(because))}")
-        sys.exit(INCOMPLETE)
 
 
 def _report(folder: Path, as_json: bool) -> None:

@@ -14,8 +14,9 @@ from typing import Final, Literal
 
 import numpy as np
 
-from stallmark.analysis.profile.intervals import intervals_of
-from stallmark.analysis.profile.rates import (
+from stallmark.analysis.profile import pool_bytes
+from stallmark.analysis.profile_intervals import intervals_of
+from stallmark.analysis.profile_rates import (
     MINUTE_S,
     MORE,
     SEEN_SHARE,
@@ -27,11 +28,9 @@ from stallmark.analysis.profile.rates import (
     rates_of,
     sliding,
 )
-from stallmark.analysis.profile.summary import pool_bytes
 from stallmark.errors import StallmarkError
 from stallmark.format import short
-from stallmark.record.profile.interval_table import FileClass, Intervals, is_known
-from stallmark.record.profile.manifest import ProfileManifest, read_profile
+from stallmark.record.profile import FileClass, Intervals, ProfileManifest, is_known, read_profile
 from stallmark.sizing import manifest as record
 from stallmark.sizing.manifest import Beyond, Measured, Peak, Piece, Window
 

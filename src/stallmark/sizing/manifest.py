@@ -11,12 +11,8 @@ from pydantic import Field
 
 from stallmark.record.files import read_model, write_whole
 from stallmark.record.manifest.course import Machine, ManifestPart, Moment
-from stallmark.record.manifest.storage import Devices, ServiceLevelObjective
+from stallmark.record.manifest.storage import Devices, DirectIo, ServiceLevelObjective
 from stallmark.record.manifest.workload import LevelSeen, LimitSeen
-from stallmark.record.probe import DirectIo
-
-# The folder of a sizing: what a profile asks for, and what one candidate, a server with its storage, carried of it.
-
 
 FORMAT: Final = 1
 StreamName = Literal["reads", "writes", "log"]
@@ -242,8 +238,6 @@ class Sizing(ManifestPart):
     replay: Replay | None = None
     stand_in: StandIn | None = None
 
-
-# Read and write `sizing.json`, the one file that holds the manifest of a sizing.
 
 FILE = "sizing.json"
 _REMEDY = "restore it, or run the sizing again"

@@ -17,9 +17,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from stallmark.experiment.estimate import WRITE_BYTES_PER_S, Estimate, estimate
 from stallmark.quantities import PoolSize, Seconds, Size, write_duration
 from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad
 from stallmark.scenarios.loads import LoadsScenario
+from stallmark.scenarios.model import AnyScenario
 from stallmark.scenarios.probe import FileSize
 from stallmark.scenarios.section import Section
 from stallmark.scenarios.timed import Searched, UntilSteady
@@ -190,3 +192,30 @@ def _few(load: Load) -> dict[str, int]:
         return {"streams": min(*load.streams, CALIBRATING_STREAMS)}
     assert isinstance(load, UsersLoad)
     return {"users": min(load.most_users, CALIBRATING_USERS)}
+
+
+# The time that a sizing usually takes.
+
+
+def estimate_sizing(
+    scenario: AnyScenario,
+    dialect: str = "postgresql",
+    *,
+    to_build: float = 1.0,
+    to_copy: bool = True,
+    pace: float = 1.0,
+    windows: int = 1,
+) -> Estimate | None:
+    """Estimate a sizing: the replay of the `windows`, the loads alone, two trials, and the ceiling. Return None for
+    other scenarios."""
+    if not isinstance(scenario, SizingScenario):
+        return None
+    assert scenario.search
+    rate = dict.fromkeys(scenario.loads, 1.0)
+    parts = [scenario.calibration(None), *2 * [scenario.trial(rate, None)], scenario.ceiling(rate, None)]
+    built = estimate(parts[0], dialect, to_build=to_build, to_copy=to_copy, pace=pace).build_s
+    runs = [run for part in parts for run in estimate(part, dialect, to_build=0.0, to_copy=False, pace=pace).runs_s]
+    choice = scenario.replay
+    files_s = pace * (choice.size + choice.log_size) / WRITE_BYTES_PER_S
+    played_s = scenario.search.spec().usual_levels * windows * min(choice.play, choice.window)
+    return Estimate(build_s=built, runs_s=(files_s + played_s, *runs))

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from stallmark.analysis.finding import Finding, caution, info, mixed_versions
-from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
+from stallmark.analysis.profile import ProfileSummary, summarise_profile
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.reader import find_records
@@ -162,7 +162,7 @@ def _summary(
             *(finding for answer in candidates for finding in candidate.untested_of_candidate(answer)),
         ],
         played=list(candidate.untested_of_profile(candidates, profile)),
-        untested=[*candidate.untested_of_all(candidates, need.growth, profile), *(profile.cautions if profile else ())],
+        untested=[*candidate.untested_of_all(candidates, need.growth), *(profile.cautions if profile else ())],
     )
 
 

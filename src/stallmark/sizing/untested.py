@@ -6,8 +6,7 @@ from typing import Any
 from stallmark.analysis.finding import Kind
 from stallmark.errors import as_reason
 from stallmark.format import listed, moment, quoted, roughly, short, size
-from stallmark.report.text import says
-from stallmark.report.text.templates import Format
+from stallmark.report.text import Format, says
 from stallmark.sizing.manifest import Measured
 from stallmark.sizing.reach import Method, SizingKind
 from stallmark.sizing.wording import BECAUSE, MEASURES, METHODS, STREAMS, in_times, per_second

@@ -7,9 +7,8 @@ from stallmark.analysis.finding import Finding, Kind
 from stallmark.errors import as_reason
 from stallmark.format import display_name, exact, listed, moment, number, percent, plural, quoted, roughly, short, size
 from stallmark.record.manifest.storage import ServiceLevelObjective
-from stallmark.report.text import says
+from stallmark.report.text import Format, says
 from stallmark.report.text.ceiling import limit_of
-from stallmark.report.text.templates import Format
 from stallmark.sizing.candidate import Standing
 from stallmark.sizing.manifest import Measured, Sizing
 from stallmark.sizing.reach import Method, SizingKind

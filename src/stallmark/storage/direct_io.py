@@ -9,10 +9,17 @@ from contextlib import suppress
 from pathlib import Path
 
 from stallmark.errors import StallmarkError
-from stallmark.record.manifest.storage import Device
-from stallmark.record.probe import DirectIo
-from stallmark.storage.array_facts import base_devices, emulated_array_of
-from stallmark.storage.block_devices import SECTOR_BYTES, SYS_BLOCK, NoBlockDevice, device_behind, io_limits, mount_of
+from stallmark.record.manifest.storage import Device, DirectIo
+from stallmark.storage.block_devices import (
+    SECTOR_BYTES,
+    SYS_BLOCK,
+    NoBlockDevice,
+    base_devices,
+    device_behind,
+    emulated_array_of,
+    io_limits,
+    mount_of,
+)
 
 # A trial of direct I/O: a small file tells if I/O with O_DIRECT really goes past the page cache in a folder.
 #

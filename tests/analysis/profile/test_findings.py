@@ -10,12 +10,11 @@ import pytest
 from support.profiles import AT, DATA, GIB, LENGTH, LOG, write_made_profile
 
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.profile.intervals import intervals_of
-from stallmark.analysis.profile.rates import PEAKS, Measure, ProfileKind, busiest, rates_of
-from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
+from stallmark.analysis.profile import ProfileSummary, summarise_profile
+from stallmark.analysis.profile_intervals import intervals_of
+from stallmark.analysis.profile_rates import PEAKS, Measure, ProfileKind, busiest, rates_of
 from stallmark.errors import StallmarkError
-from stallmark.record.profile.interval_table import Waited
-from stallmark.record.profile.manifest import Gap, ProfiledServer
+from stallmark.record.profile import Gap, ProfiledServer, Waited
 
 Make = Callable[..., ProfileSummary]
 
@@ -142,7 +141,7 @@ def test_the_longest_wait_is_named_and_shares_are_of_all_waiting(made, monkeypat
     def with_waits(*given):
         return replace(intervals_of(*given), waits=waits)
 
-    monkeypatch.setattr("stallmark.analysis.profile.summary.intervals_of", with_waits)
+    monkeypatch.setattr("stallmark.analysis.profile.intervals_of", with_waits)
     found = made(240)
     said = facts(found.findings, ProfileKind.WAITS)
     assert (said["wait_class"], said["share"], said["types"]) == ("wal", 0.75, ["WRITELOG"])

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.whole_profile import WholeTable
 
-from stallmark.analysis.profile import intervals as room
-from stallmark.analysis.profile.intervals import Samples, intervals_of, sample_times
+from stallmark.analysis import profile_intervals as room
+from stallmark.analysis.profile_intervals import Samples, intervals_of, sample_times
 from stallmark.errors import StallmarkError
-from stallmark.record.profile.interval_table import FILE_IO
-from stallmark.record.profile.raw import GONE, RAW_TABLES, SAMPLES
+from stallmark.record.profile import FILE_IO
+from stallmark.record.profile_counters import GONE, RAW_TABLES, SAMPLES
 
 NOWHERE, TAKEN = Path("nowhere"), 6
 IO = ("reads", "read_bytes", "read_stall_ms", "writes", "write_bytes", "write_stall_ms")

@@ -18,18 +18,18 @@ from support.synthetic import Truth, make_run
 from support.tables import get, put
 
 from stallmark.analysis.finding import invalid
-from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.read.server_views import transaction_of
-from stallmark.analysis.validity.invalid import CounterSource, ValidityKind
+from stallmark.analysis.read.times import ReadKind
+from stallmark.analysis.validity import CounterSource, ValidityKind
 from stallmark.collectors.mssql.statements import Statements
 from stallmark.collectors.mssql.waits import class_of, is_benign
-from stallmark.lab.selftest.checks import deadlocks as selftest_deadlocks
+from stallmark.lab.selftest_checks import deadlocks as selftest_deadlocks
 from stallmark.record.manifest import read_manifest
 from stallmark.record.reader import Record
 from stallmark.report.sections import server as tables
 from stallmark.report.sections import transactions
+from stallmark.report.sections.cause import wait_figure
 from stallmark.report.sections.transactions import statements as statements_table
-from stallmark.report.sections.waits import wait_figure
 
 # Files
 

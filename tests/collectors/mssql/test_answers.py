@@ -30,14 +30,14 @@ from support.scripted_views import (
 from support.tds.answers import Count, Error, Info, Rows, Step
 
 from stallmark.collectors import ON_REQUEST, REGISTRY
-from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql import MssqlCollector
 from stallmark.collectors.mssql.counters import Replicas
 from stallmark.collectors.mssql.moments import BufferPool, PendingIO
 from stallmark.collectors.mssql.statements import Statements
 from stallmark.collectors.mssql.waits import Deadlocks
 from stallmark.errors import CallFailed, StallmarkError
-from stallmark.record.rows import batch_of
 from stallmark.record.schema import SAMPLED
+from stallmark.record.writer import batch_of
 
 REQUESTED = [kind for kinds in ON_REQUEST["mssql"].values() for kind in kinds]
 KINDS = [kind for kind in (*REGISTRY["mssql"], *REQUESTED) if kind in ANSWERS]

@@ -11,11 +11,10 @@ from support.tds.answers import Error, Hold, Rows
 from support.tds.tokens import Column
 
 from stallmark.collectors import collectors_for
-from stallmark.collectors.mssql.collector import MssqlCollector, ask
+from stallmark.collectors.mssql import MssqlCollector, ask
 from stallmark.collectors.mssql.counters import LoadIO, Procedures, Replicas, RowLocks, ServerIO, SessionWaits, TempDb
-from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import LogLatency
-from stallmark.collectors.mssql.moments import PendingIO
+from stallmark.collectors.mssql.moments import ErrorLog, PendingIO
 from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, QueryStoreWaits
 from stallmark.collectors.mssql.waits import Blocking, Deadlocks, UserWaits
 from stallmark.record.query_store import resume_command, stop_reason
@@ -168,7 +167,7 @@ def test_replicas_that_are_hidden_are_not_taken_for_none(server: Server, replica
 def test_a_server_that_does_not_answer_is_not_waited_for(
     server: Server, kind: type[MssqlCollector], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stallmark.collectors.mssql.collector.ANSWER_WITHIN_S", 1)
+    monkeypatch.setattr("stallmark.collectors.mssql.ANSWER_WITHIN_S", 1)
     hold = Hold()
     assert answered(server, kind, hold).unavailable() == "The server did not answer its query within 1 s."
     hold.release()

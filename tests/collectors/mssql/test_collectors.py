@@ -21,10 +21,10 @@ from support.waiting import eventually
 
 from stallmark.collectors import ON_REQUEST, REGISTRY, collectors_for, storage_alarm
 from stallmark.collectors.base import Row
-from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql import MssqlCollector
 from stallmark.collectors.mssql.counters import ServerIO, StatisticsUpdates
-from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import LogLatency, Volumes
+from stallmark.collectors.mssql.moments import ErrorLog
 from stallmark.collectors.sampler import Sampler
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record

@@ -16,7 +16,7 @@ from sqlfluff.core import Linter
 from support.tsql import parsers
 
 from stallmark.collectors import OF_STATEMENTS, ON_REQUEST, REGISTRY
-from stallmark.collectors.mssql.collector import MssqlCollector, azure_statement, known_as, statement, with_databases
+from stallmark.collectors.mssql import MssqlCollector, azure_statement, known_as, statement, with_databases
 from stallmark.collectors.mssql.counters import (
     _NAMED,
     _PHYSICAL,
@@ -29,11 +29,9 @@ from stallmark.collectors.mssql.counters import (
     SessionWaits,
     StatisticsUpdates,
 )
-from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import _FILES, _PRESENT, LogLatency, Volumes
-from stallmark.collectors.mssql.moments import Cpu
-from stallmark.collectors.mssql.statement_reads import StatementReads
-from stallmark.collectors.mssql.statements import QueryStoreState, Statements
+from stallmark.collectors.mssql.moments import Cpu, ErrorLog
+from stallmark.collectors.mssql.statements import QueryStoreState, StatementReads, Statements
 from stallmark.collectors.mssql.waits import Blocking, Deadlocks, UserWaits
 from stallmark.engines import sql_file
 

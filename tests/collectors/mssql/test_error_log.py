@@ -13,9 +13,9 @@ from support.waiting import eventually
 
 from stallmark.collectors import collectors_for, storage_alarm
 from stallmark.collectors.base import Collector
-from stallmark.collectors.mssql import error_log
+from stallmark.collectors.mssql import moments
 from stallmark.collectors.mssql.counters import ServerIO
-from stallmark.collectors.mssql.error_log import _SEARCHED, _WATCHED, ErrorLog, storage_error
+from stallmark.collectors.mssql.moments import _SEARCHED, _WATCHED, ErrorLog, storage_error
 from stallmark.engines.mssql.odbc import failed
 from stallmark.errors import ErrorClass, StallmarkError
 
@@ -93,7 +93,7 @@ def test_what_is_logged_before_the_first_turn_or_in_an_outage_or_at_the_end_coun
 def test_a_log_that_takes_long_to_read_is_said(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     collector = watching(server, [])
     assert collector.unavailable() is None and collector.limitation() is None
-    monkeypatch.setattr(error_log, "LONG_READ_S", 0.0)
+    monkeypatch.setattr(moments, "LONG_READ_S", 0.0)
     assert "to read its error log, and does so every 60 s: EXEC sp_cycle_errorlog" in str(collector.limitation())
 
 

@@ -12,7 +12,7 @@ from support.tds.answers import Error
 from stallmark.collectors import collectors_for, drop_left_behind
 from stallmark.collectors.mssql.io_latency import _OURS, SESSIONS, IoLatency, LogLatency, _rows
 from stallmark.errors import StallmarkError
-from stallmark.record.rows import Rows
+from stallmark.record.writer import Rows
 
 COLUMNS = ["server_time", "epoch", "session", "dropped", "histogram"]
 

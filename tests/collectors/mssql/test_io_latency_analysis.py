@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support.mssql_records import DATA, LOG, SECONDS, File, run, step, summary
 from support.pages import render
 
-from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.read.io_latency import _percentiles, _unit_ms
+from stallmark.analysis.read.times import ReadKind
 from stallmark.report.experiment import experiment_in_json
 from stallmark.report.sections import server as server_tables
 

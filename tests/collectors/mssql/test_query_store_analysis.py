@@ -9,7 +9,7 @@ from support.mssql_records import SECONDS, run, step, summary
 from support.pages import render
 from support.terminal import show
 
-from stallmark.analysis.read.interval import ReadKind
+from stallmark.analysis.read.times import ReadKind
 from stallmark.report.experiment import experiment_in_json
 from stallmark.report.sections import server as server_tables
 

@@ -10,7 +10,7 @@ from support.mssql_server import Server, rows
 from support.scripted_views import EVENT_FILE, FILES, MOMENT, answered, everything, words_of
 from support.tds.answers import Error
 
-from stallmark.collectors.mssql.collector import statement
+from stallmark.collectors.mssql import statement
 from stallmark.collectors.mssql.counters import Performance, Replicas, ServerIO, ServerWaits, StatisticsUpdates
 from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
 from stallmark.collectors.mssql.statements import Statements

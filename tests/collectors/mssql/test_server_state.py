@@ -11,9 +11,9 @@ from support.mssql_records import DATA, LOG, SECONDS, File, run, step, summary
 from support.pages import render
 from support.synthetic import Truth, make_run
 
+from stallmark.analysis.environment_cautions import KEPT, ServerKind
 from stallmark.analysis.read.server_state import WANTED
-from stallmark.analysis.server_cautions import KEPT, ServerKind
-from stallmark.collectors.mssql.collector import statement
+from stallmark.collectors.mssql import statement
 from stallmark.record.manifest import read_manifest
 from stallmark.report.sections import server as server_tables
 

@@ -16,7 +16,7 @@ from support.tds.requests import Request
 
 from stallmark.collectors import collectors_for, drop_left_behind
 from stallmark.collectors.base import Collector
-from stallmark.collectors.mssql.collector import MssqlCollector, statement, with_databases
+from stallmark.collectors.mssql import MssqlCollector, statement, with_databases
 from stallmark.collectors.mssql.counters import (
     LoadIO,
     LogSpace,

@@ -7,11 +7,11 @@ import pytest
 from support.manifests import changed
 from support.mssql_records import DATA, LOG, OTHER, SECONDS, TEMP, File, put, run, step, summary
 
-from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.load_io import OTHER_SESSIONS, LoadSessions
 from stallmark.analysis.read.server_io import read_server_io
-from stallmark.analysis.validity.invalid import ValidityKind
-from stallmark.analysis.validity.service_level import ReadSource
+from stallmark.analysis.read.times import Interval
+from stallmark.analysis.service_level import ReadSource
+from stallmark.analysis.validity import ValidityKind
 from stallmark.collectors.mssql.counters import LoadIO
 from stallmark.record.reader import Record
 from stallmark.report.sections import server as tables

@@ -16,9 +16,9 @@ from support.pages import render, table
 from support.programmed import READ_MS, READS_PER_S, WRITE_MS, WRITES_PER_S, Programme, recorded
 
 from stallmark.analysis.experiment import marks
-from stallmark.analysis.read.interval import ReadKind
+from stallmark.analysis.read.times import ReadKind
 from stallmark.analysis.run import RunSummary
-from stallmark.analysis.validity.invalid import ValidityKind
+from stallmark.analysis.validity import ValidityKind
 from stallmark.report.text import sentence
 
 

@@ -12,7 +12,7 @@ from support.simulated_time import Clock
 from support.tds.answers import Count, Error
 from support.tsql import parsers
 
-from stallmark.engines import several
+from stallmark import engines
 from stallmark.engines.mssql import chosen_settings, memory, variant_settings
 from stallmark.engines.mssql.chosen_settings import DATABASE_OPTIONS, OPTION, SCOPED, SERVER
 from stallmark.engines.mssql.engine import MssqlEngine
@@ -135,7 +135,7 @@ def test_a_record_has_them_by_the_names_that_it_always_had(engine, there, chosen
         "MAXDOP": "database scoped MAXDOP",
         "LEGACY_CARDINALITY_ESTIMATION": "database scoped LEGACY_CARDINALITY_ESTIMATION",
     }
-    recorded = several.settings(engine)
+    recorded = engines.settings(engine)
     assert recorded.names == chosen.recorded().names
     assert {*recorded.names.values()} <= recorded.configuration.keys()
     assert recorded.configuration[PARALLELISM] == "5"

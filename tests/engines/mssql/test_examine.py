@@ -23,8 +23,8 @@ from support.tds.script import Script
 from support.tds.tokens import Column
 from support.waiting import eventually
 
+from stallmark import engines
 from stallmark.cli import doctor
-from stallmark.engines import several
 from stallmark.engines.abilities import BackupOptions
 from stallmark.engines.mssql import settings
 from stallmark.engines.mssql.engine import MssqlEngine
@@ -459,7 +459,7 @@ def test_the_settings_of_several_databases_do_not_log_in_for_each_part(script, e
     _answer_settings(script)
     engine.by_workload = {name: engine.on_database(name) for name in ("bank", "mail")}
     with engine.few_logins():
-        several.settings(engine)
+        engines.settings(engine)
     own = Counter(login.database for login in server.logins if login.application == "stallmark-collector")
     assert own == {"bank": 1, "mail": 1, "master": 1}
     eventually(lambda: server.open_connections == 0)

@@ -13,8 +13,8 @@ from support.tds.answers import Count, Cut, Error, Hold, Rows
 from support.tds.datatypes import nvarchar
 from support.tds.tokens import Column
 
-from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import IoLatency
+from stallmark.collectors.mssql.moments import ErrorLog
 from stallmark.engines.mssql import examine, settings, variant_settings
 from stallmark.engines.mssql.address import BOX, CLOUD_SQL, DATABASE, MANAGED, RDS, SERVICES, Service, recognise
 from stallmark.engines.mssql.engine import MssqlEngine

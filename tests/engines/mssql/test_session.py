@@ -20,8 +20,7 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.odbc import failed, sentence
 from stallmark.engines.mssql.session import MssqlSession, as_exec
 from stallmark.errors import CallFailed, ErrorClass, NoConnection
-from stallmark.transactions.bank import WORKLOAD
-from stallmark.transactions.bank.transfer import Transfer
+from stallmark.transactions.bank import WORKLOAD, Transfer
 
 THROUGH = "[Microsoft][ODBC Driver 18 for SQL Server][SQL Server]"
 TRANSFER = WORKLOAD.call(Transfer, "transfer", "mssql")

@@ -23,16 +23,15 @@ from support.tds.script import Script
 
 from stallmark.errors import StallmarkError
 from stallmark.experiment.target import server_url
-from stallmark.lab.server import order as server_order
-from stallmark.lab.server import server
-from stallmark.lab.server.order import DeviceLimits
+from stallmark.lab import server_container, server_order
+from stallmark.lab.server_order import DeviceLimits
 from stallmark.storage.block_devices import BlockDevice
 
 
 def test_a_server_comes_up_and_its_url_opens_it(engine, sql_server, script):
     said(up("--port", sql_server.port), 0)
     credentials = server_order.CredentialFiles("stallmark")
-    opened = server.MssqlEngine(server_url(f"@{credentials.url_file}"))
+    opened = server_container.MssqlEngine(server_url(f"@{credentials.url_file}"))
     assert opened.address.database == "stallmark" and opened.address.password == script.password
     opened.connect().close()
     assert [login.database for login in sql_server.logins][:2] == ["master", "master"]
@@ -135,7 +134,7 @@ def test_a_password_that_cannot_be_replaced_is_said(engine, sql_server, monkeypa
     refused = Script()
     refused.sql("ALTER LOGIN", Error(15151, "Cannot alter the login 'sa', because it does not exist."))
     refused.login(Error(18456, "Login failed for user 'sa'.", severity=14), times=1)
-    monkeypatch.setattr(server.up, "__kwdefaults__", {"ready_within_s": 0.0})
+    monkeypatch.setattr(server_container.up, "__kwdefaults__", {"ready_within_s": 0.0})
     with Responder(refused) as responder:
         assert "first password could not be replaced (Cannot alter" in said(up("--port", responder.port))
 
@@ -244,9 +243,9 @@ def test_files_that_we_may_not_remove(folder, monkeypatch):
     def refuse(path: Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(server.shutil, "rmtree", refuse)
+    monkeypatch.setattr(server_container.shutil, "rmtree", refuse)
     with pytest.raises(StallmarkError, match=f"sudo rm -rf .*{folder}/data .*, then the same command again"):
-        server._remove_files(folder, server_order.MADE["data"])
+        server_container._remove_files(folder, server_order.MADE["data"])
 
 
 # The folders of a server, and limits on the disks under them
@@ -411,7 +410,7 @@ def test_a_server_that_refuses_logins_at_first_is_waited_for(engine, sql_server,
 
 def test_a_server_that_never_takes_a_login(engine, sql_server, script, monkeypatch):
     script.login(Error(18456, "Login failed for user 'sa'.", severity=14))
-    monkeypatch.setattr(server.up, "__kwdefaults__", {"ready_within_s": 0.0})
+    monkeypatch.setattr(server_container.up, "__kwdefaults__", {"ready_within_s": 0.0})
     assert "SQL Server takes no login after 0 s." in said(up("--port", sql_server.port))
     assert engine.containers == {} and engine.volumes == {}
 
@@ -447,7 +446,7 @@ def killed_at(engine: Engine, request: str, port: int) -> None:
 
 def assert_it_opens() -> None:
     url_file = server_order.CredentialFiles("stallmark").url_file
-    server.MssqlEngine(server_url(f"@{url_file}")).connect().close()
+    server_container.MssqlEngine(server_url(f"@{url_file}")).connect().close()
 
 
 @pytest.mark.parametrize("request_", [MAKES, STARTS])

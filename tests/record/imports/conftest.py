@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.record.imports.build import import_profile
-from stallmark.record.imports.recording import Wanted
-from stallmark.record.profile.interval_table import Intervals, read_imported
-from stallmark.record.profile.manifest import ProfileManifest
+from stallmark.record.formats.amounts import Wanted
+from stallmark.record.formats.imported_profile import import_profile
+from stallmark.record.profile import Intervals, ProfileManifest, read_imported
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallmark.record.imports.devices import KINDS, choose_disks, role_of
+from stallmark.record.formats.devices import KINDS, choose_disks, role_of
 
 FEW = frozenset[str]()
 

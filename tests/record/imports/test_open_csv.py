@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
-from stallmark.record.formats.sentences import in_quotes
-from stallmark.record.imports.build import import_profile
-from stallmark.record.imports.open_csv import NAMES
-from stallmark.record.imports.recording import Wanted
-from stallmark.record.profile.interval_table import read_imported
+from stallmark.record.formats.amounts import Wanted
+from stallmark.record.formats.imported_profile import import_profile
+from stallmark.record.formats.open_csv import NAMES
+from stallmark.record.formats.sample import in_quotes
+from stallmark.record.profile import read_imported
 
 OURS = "Time,reads_per_s,read_ms,log.write_bytes_per_s,batches_per_s,connections\n"
 ROWS = "2026-03-02T10:00:00Z,1,1,1,1,1\n2026-03-02T10:00:15Z,10,2,1000,4,7\n2026-03-02T10:00:30Z,20,,2000,,8\n"

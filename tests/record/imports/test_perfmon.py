@@ -11,7 +11,7 @@ from tests.support.recorders import Moment, perfmon_csv
 from stallmark.errors import StallmarkError
 from stallmark.record import formats
 from stallmark.record.formats.perfmon import english_name
-from stallmark.record.profile.interval_table import FileClass
+from stallmark.record.profile import FileClass
 
 BEGIN = 1772445600.0  # 2026-03-02 10:00 UTC
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
-from stallmark.record.profile.interval_table import FileClass
+from stallmark.record.profile import FileClass
 
 BEGIN = 1772445600.0  # 2026-03-02 10:00 UTC
 

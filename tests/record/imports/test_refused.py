@@ -9,8 +9,8 @@ from tests.support import recorders
 from tests.support.recorders import Moment
 
 from stallmark.errors import StallmarkError
-from stallmark.record.imports.build import import_profile
-from stallmark.record.imports.recording import Wanted
+from stallmark.record.formats.amounts import Wanted
+from stallmark.record.formats.imported_profile import import_profile
 
 SAMPLES = Path(__file__).parent / "samples"
 MOMENTS = [Moment(1772445600.0 + 15 * n, {"sda": (n * 30.0,) * 6, "sdb": (n * 60.0,) * 6}, n, n * 10) for n in range(5)]
@@ -104,7 +104,7 @@ def test_what_would_take_all_memory_is_refused(import_texts, text, said):
 
 
 def test_more_samples_than_are_held_are_refused(import_texts, monkeypatch):
-    monkeypatch.setattr("stallmark.record.imports.readings.MOST_SAMPLES", 3)
+    monkeypatch.setattr("stallmark.record.formats.amounts.MOST_SAMPLES", 3)
     with pytest.raises(StallmarkError, match="more than 3 samples"):
         import_texts(recorders.iostat_text(MOMENTS))
 

@@ -6,7 +6,7 @@ import pytest
 from tests.support.recorders import Moment, iostat_text, sadf, sadf_json
 
 from stallmark.errors import StallmarkError
-from stallmark.record.profile.interval_table import FileClass
+from stallmark.record.profile import FileClass
 
 SAMPLES = Path(__file__).parent / "samples"
 BEGIN = 1772445600.0  # 2026-03-02 10:00 UTC

@@ -13,10 +13,10 @@ from tests.support import recorders
 from tests.support.recorders import Moment
 
 from stallmark.errors import StallmarkError
+from stallmark.record.formats.amounts import Wanted
 from stallmark.record.formats.dates import Schedule
-from stallmark.record.imports.build import import_profile
-from stallmark.record.imports.recording import Wanted
-from stallmark.record.profile.interval_table import read_imported
+from stallmark.record.formats.imported_profile import import_profile
+from stallmark.record.profile import read_imported
 
 BEGIN, STEP_S = 1772445600.0, 15
 ABOVE: Mapping[str, Sequence[str]] = {

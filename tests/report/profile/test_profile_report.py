@@ -19,8 +19,8 @@ from support.synthetic import Truth, make_run
 from support.terminal import printed
 
 from stallmark import format
-from stallmark.analysis.profile.rates import Measure, Quotient, Rates
-from stallmark.analysis.profile.summary import summarise_profile
+from stallmark.analysis.profile import summarise_profile
+from stallmark.analysis.profile_rates import Measure, Quotient, Rates
 from stallmark.profile.collection import Collection
 from stallmark.report.profile import heat_table, profile_document, profile_in_json
 from stallmark.report.renderers import in_terminal, render

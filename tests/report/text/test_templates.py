@@ -17,8 +17,7 @@ import stallmark.analysis
 import stallmark.report.text
 from stallmark.analysis.finding import Kind, info
 from stallmark.format import percent
-from stallmark.report.text import NameFirst, clause, sentence, writers
-from stallmark.report.text.templates import FORMATS, Template
+from stallmark.report.text import FORMATS, NameFirst, Template, clause, sentence, writers
 from stallmark.stats import thresholds
 
 ANALYSIS, TEXT = (Path(package.__path__[0]) for package in (stallmark.analysis, stallmark.report.text))

@@ -13,11 +13,16 @@ from support.undone import undone
 
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed
-from stallmark.schema.brokerage.population import MOST_ACCOUNTS, customer_key, tax_id
-from stallmark.transactions.brokerage.broker_volume import BrokerVolume, Volume
+from stallmark.schema.brokerage import MOST_ACCOUNTS, customer_key, tax_id
 from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.brokerage.customer_position import CustomerPosition, Position
-from stallmark.transactions.brokerage.security_detail import Detail, SecurityDetail
+from stallmark.transactions.brokerage.read_only import (
+    BrokerVolume,
+    CustomerPosition,
+    Detail,
+    Position,
+    SecurityDetail,
+    Volume,
+)
 from stallmark.transactions.workload import Outcome
 
 WAIT = "FROM brokerage.trade JOIN brokerage.customer_account ON ca_id = t_ca_id WHERE t_id < 200000000000300"

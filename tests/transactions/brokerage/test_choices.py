@@ -9,15 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.schema.brokerage.population import (
-    Population,
-    account_key,
-    accounts_of,
-    held_by,
-    rank_of,
-    security_of,
-    tier_of,
-)
+from stallmark.schema.brokerage import Population, account_key, accounts_of, held_by, rank_of, security_of, tier_of
 from stallmark.transactions.brokerage.context import AT_ONCE, Choice, LocalUnits, choices
 
 DRAWS = 40_000

@@ -11,12 +11,11 @@ from support.canonical import statement
 from support.kept_databases import bring_back
 
 from stallmark.engines.base import Engine
-from stallmark.schema.brokerage.population import TRADE_KEY, price_cents, price_second, symbol
+from stallmark.schema.brokerage import TRADE_KEY, price_cents, price_second, symbol
 from stallmark.transactions.brokerage import WORKLOAD
 from stallmark.transactions.brokerage.context import Context, dollars, open_context
+from stallmark.transactions.brokerage.market_answers import MarketFeed, TradeResult
 from stallmark.transactions.brokerage.market_emulator import Order
-from stallmark.transactions.brokerage.market_feed import MarketFeed
-from stallmark.transactions.brokerage.trade_result import TradeResult
 from stallmark.transactions.workload import Clock, WorkloadContext
 
 

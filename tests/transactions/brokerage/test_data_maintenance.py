@@ -13,8 +13,7 @@ from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.schema.brokerage.tables import METADATA
 from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.brokerage.data_maintenance import TABLES, WATCH_LISTS, DataMaintenance, Inputs
-from stallmark.transactions.brokerage.trade_cleanup import TradeCleanup
+from stallmark.transactions.brokerage.corrections import TABLES, WATCH_LISTS, Correction, DataMaintenance, TradeCleanup
 from stallmark.transactions.workload import Outcome
 
 # How many rows one of them changes, where that is always the same.
@@ -24,7 +23,7 @@ ROWS = {
 }  # fmt: skip
 
 
-def drawn(context: Context, rng: random.Random, table: str) -> Inputs:
+def drawn(context: Context, rng: random.Random, table: str) -> Correction:
     maintenance = DataMaintenance(context)
     return next(inputs for inputs in iter(lambda: maintenance.inputs(rng), None) if inputs.table == table)
 
@@ -141,10 +140,10 @@ def test_each_window_of_watch_lists_has_what_can_be_exchanged(engine: Engine, co
 
 def test_what_is_not_there(context: Context, session: Session) -> None:
     with pytest.raises(CallFailed, match="nothing to maintain") as failure:
-        DataMaintenance(context).execute(session, Inputs("company", key=1))
+        DataMaintenance(context).execute(session, Correction("company", key=1))
     assert failure.value.kind is ErrorClass.OTHER
     with pytest.raises(CallFailed) as failure:
-        DataMaintenance(context).execute(session, Inputs("trade", key=1))
+        DataMaintenance(context).execute(session, Correction("trade", key=1))
     assert failure.value.kind is ErrorClass.OTHER
 
 

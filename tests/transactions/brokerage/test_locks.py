@@ -1,6 +1,7 @@
 """docs/locks.md says of the transactions what is so."""
 
 import re
+from inspect import getsource
 from pathlib import Path
 
 import pytest
@@ -35,9 +36,7 @@ def test_every_transaction_is_there():
 
 @pytest.mark.parametrize("name", TRANSACTIONS)
 def test_its_isolation_is_what_is_said(name):
-    kind = TRANSACTIONS[name]
-    text = (Path(brokerage.__file__).parent / f"{kind.name}.py").read_text()
-    levels = {level.replace("_", " ") for level in LEVEL.findall(text)}
+    levels = {level.replace("_", " ") for level in LEVEL.findall(getsource(TRANSACTIONS[name]))}
     strongest = next((level for level in ("SERIALIZABLE", "REPEATABLE READ") if level in levels), "READ COMMITTED")
     assert LOCKS[name][1] == strongest
 

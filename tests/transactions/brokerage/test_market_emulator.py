@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stallmark.transactions.brokerage.market_answers import MarketFeed, TradeResult
 from stallmark.transactions.brokerage.market_emulator import FEED, OTHER_SHARES, MarketEmulator, Order, TapeReport
-from stallmark.transactions.brokerage.market_feed import MarketFeed
-from stallmark.transactions.brokerage.trade_result import TradeResult
 
 START = datetime(2026, 11, 23, 10)
 SECURITIES = 50

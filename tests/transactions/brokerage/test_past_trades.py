@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.loaders.brokerage.simulation import Simulation
-from stallmark.schema.brokerage.population import DAY_S, Population, moment, trade_key
+from stallmark.schema.brokerage import DAY_S, Population, moment, trade_key
 from stallmark.transactions.brokerage.context import BEFORE_END_S, TRADES, LocalUnits, choices, ids, since
 
 DRAWS = 2_000

@@ -14,12 +14,11 @@ from hypothesis import given
 
 from stallmark.engines.base import Engine, Isolation, Session
 from stallmark.errors import CallFailed
-from stallmark.schema.brokerage.population import COMPANIES, KEY, MOST_ACCOUNTS, symbol, tax_id
+from stallmark.schema.brokerage import COMPANIES, KEY, MOST_ACCOUNTS, symbol, tax_id
 from stallmark.transactions.brokerage.context import Context, dollars
+from stallmark.transactions.brokerage.market_answers import MarketFeed, TradeResult
 from stallmark.transactions.brokerage.market_emulator import Order
-from stallmark.transactions.brokerage.market_feed import MarketFeed
 from stallmark.transactions.brokerage.trade_order import QUANTITIES, TradeOrder, TradeOrderInputs
-from stallmark.transactions.brokerage.trade_result import TradeResult
 from stallmark.transactions.workload import Outcome
 
 MARKET_TYPES, LIMIT_TYPES = ("TMB", "TMS"), ("TLB", "TLS", "TSL")

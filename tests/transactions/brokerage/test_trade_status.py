@@ -8,7 +8,7 @@ from support.answers import values
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed
 from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.brokerage.trade_status import Status, TradeStatus
+from stallmark.transactions.brokerage.read_only import Status, TradeStatus
 from stallmark.transactions.workload import Outcome
 
 

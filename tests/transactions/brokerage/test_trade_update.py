@@ -12,8 +12,8 @@ from support.undone import undone
 from stallmark.engines.base import Engine, Isolation, Session
 from stallmark.errors import CallFailed
 from stallmark.transactions.brokerage.context import TRADES, Context, FrameCall
-from stallmark.transactions.brokerage.trade_lookup import BY_ACCOUNT, BY_ID, BY_SYMBOL
-from stallmark.transactions.brokerage.trade_update import CASH_NAME, CASH_TYPE, EXECUTOR, TradeUpdate
+from stallmark.transactions.brokerage.corrections import CASH_NAME, CASH_TYPE, EXECUTOR, TradeUpdate
+from stallmark.transactions.brokerage.read_only import BY_ACCOUNT, BY_ID, BY_SYMBOL
 from stallmark.transactions.workload import Outcome
 
 OPENING = "2005-01-03T09:00:00.000"

@@ -26,9 +26,8 @@ from stallmark.loaders.brokerage import LOADER
 from stallmark.schema.deploy import batches
 from stallmark.transactions.brokerage import WORKLOAD
 from stallmark.transactions.brokerage.context import open_context
+from stallmark.transactions.brokerage.market_answers import MarketFeed, TradeResult
 from stallmark.transactions.brokerage.market_emulator import TapeReport
-from stallmark.transactions.brokerage.market_feed import MarketFeed
-from stallmark.transactions.brokerage.trade_result import TradeResult
 from stallmark.transactions.workload import Transaction, WorkloadContext
 
 SCALE = LOADER.scale({"customers": 1_000, "days": 0.02})

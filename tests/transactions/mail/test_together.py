@@ -16,15 +16,15 @@ from support.waiting import eventually
 
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.loaders.load import build
 from stallmark.loaders.mail import LOADER
 from stallmark.schema.deploy import batches
 from stallmark.transactions import checks
 from stallmark.transactions.mail import WORKLOAD
-from stallmark.transactions.mail.context import Context
+from stallmark.transactions.mail.operations import Context
 from stallmark.transactions.workload import Outcome
 
 USERS, EACH = 6, 60

@@ -11,19 +11,23 @@ from hypothesis import strategies as st
 from support.injected import Injected, check, condition_keys
 
 from stallmark.engines.base import Engine, Session
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import CallFailed
 from stallmark.loaders.mail import LOADER
-from stallmark.schema.mail.scale import LEAST_BYTES, MEAN_BYTES, MOST_BYTES
+from stallmark.schema.mail import LEAST_BYTES, MEAN_BYTES, MOST_BYTES
 from stallmark.transactions.mail import MAILBOXES_PER_USER, WORKLOAD
-from stallmark.transactions.mail.background_scan import CHUNK_BYTES, BackgroundScan
-from stallmark.transactions.mail.context import ScanPosition
-from stallmark.transactions.mail.delete_message import DeleteMessage
-from stallmark.transactions.mail.deliver_message import DeliverMessage, Inputs
-from stallmark.transactions.mail.list_folder import ListFolder
-from stallmark.transactions.mail.move_message import MoveMessage
-from stallmark.transactions.mail.read_message import ReadMessage
-from stallmark.transactions.mail.update_message import UpdateMessage
+from stallmark.transactions.mail.operations import (
+    CHUNK_BYTES,
+    BackgroundScan,
+    DeleteMessage,
+    DeliverMessage,
+    Delivery,
+    ListFolder,
+    MoveMessage,
+    ReadMessage,
+    ScanPosition,
+    UpdateMessage,
+)
 from stallmark.transactions.workload import Outcome
 
 FIRST, LAST = 0, 999_999
@@ -48,7 +52,7 @@ def folders(mail: Engine) -> dict[int, tuple[int, int, int]]:
 
 def test_a_message_is_delivered(mail: Engine, session: Session, context, broken) -> None:
     before = folders(mail)[1]
-    delivered = Inputs(MAILBOX, 1, "smith@example.com", "Hello.", "x" * 20_000 + ".")
+    delivered = Delivery(MAILBOX, 1, "smith@example.com", "Hello.", "x" * 20_000 + ".")
     assert DeliverMessage(context).execute(session, delivered) is Outcome.COMMITTED
     assert mailbox(mail, "mb_first, mb_next, mb_messages") == (1, 22, 21)
     found = messages(mail, "me_id, me_fo_id, me_sender, me_subject, CAST(me_read AS integer), me_bytes")[-1]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.injected import Injected, check, condition_keys
 
 from stallmark.engines.base import Engine
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.transactions import checks
 from stallmark.transactions.warehouse import WORKLOAD
 from stallmark.transactions.warehouse.oracle import COLUMNS, ORDERED_BY, VALIDATION_ROWS, differences

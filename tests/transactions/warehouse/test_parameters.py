@@ -9,21 +9,27 @@ from hypothesis import strategies as st
 from support.tsql import parsers
 
 from stallmark.errors import StallmarkError
-from stallmark.transactions.warehouse.parameters import (
+from stallmark.schema.warehouse import SHIP_MODES
+from stallmark.transactions.warehouse.queries import (
     COLOURS,
     CONTAINERS,
     FIRST_WORDS,
+    MOST_STREAMS,
     NATIONS,
+    POWER,
+    QUERIES,
     REGIONS,
     SECOND_WORDS,
     SEGMENTS,
-    SHIP_MODES,
     TYPES,
     VALIDATION,
+    names,
+    order,
     parameters,
+    streams_for,
+    text,
     validation,
 )
-from stallmark.transactions.warehouse.queries import MOST_STREAMS, POWER, QUERIES, names, order, streams_for, text
 
 SEEDS = st.integers(0, 2**63 - 1)
 STREAMS = st.integers(0, 40)

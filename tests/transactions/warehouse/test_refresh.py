@@ -6,9 +6,9 @@ from contextlib import contextmanager
 import pytest
 
 from stallmark.engines.base import Engine
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
-from stallmark.schema.warehouse import refresh as warehouse_refresh
+from stallmark.schema import warehouse
 from stallmark.transactions import checks
 from stallmark.transactions.warehouse import WORKLOAD
 from stallmark.transactions.warehouse.refresh import KEYS_AT_ONCE, Refresh, RefreshState
@@ -32,7 +32,7 @@ def broken(engine: Engine, factor: float) -> list[str]:
 def test_a_pair_replaces_as_many_orders(changed: Engine, refresh, factor):
     assert refresh.state() == RefreshState(0, True, True)
     orders, lines = counts(changed)
-    new_orders, new_lines = warehouse_refresh.inserts(factor, 1)
+    new_orders, new_lines = warehouse.inserts(factor, 1)
     inserted = refresh.insert()
     assert (inserted.set, inserted.rows) == (1, new_orders.num_rows + new_lines.num_rows)
     assert counts(changed) == (orders + new_orders.num_rows, lines + new_lines.num_rows)
@@ -54,15 +54,15 @@ def test_sets_come_one_after_the_other(changed: Engine, refresh, factor, monkeyp
         assert f"refresh set {number}" in refresh.pending()
         assert refresh.delete().set == number
     for number in (1, 2, 3):
-        inserted = warehouse_refresh.inserts(factor, number)[0]["o_orderkey"].to_pylist()
-        deleted = warehouse_refresh.deletes(factor, number).tolist()
+        inserted = warehouse.inserts(factor, number)[0]["o_orderkey"].to_pylist()
+        deleted = warehouse.deletes(factor, number).tolist()
         found = [key for (key,) in changed.query("SELECT o_orderkey FROM warehouse.orders")]
         assert set(inserted) <= set(found) and not set(deleted) & set(found)
     assert broken(changed, factor) == []
 
 
 def test_a_set_is_deleted_in_several_statements_at_scale():
-    assert len(warehouse_refresh.deletes(1, 1)) > KEYS_AT_ONCE
+    assert len(warehouse.deletes(1, 1)) > KEYS_AT_ONCE
 
 
 def test_what_a_kill_between_the_two_leaves_is_seen_and_mended(changed: Engine, refresh, factor):
@@ -140,7 +140,7 @@ def test_deletes_come_after_inserts(refresh):
 
 
 def test_exhausted_sets(changed: Engine, refresh, factor):
-    most = warehouse_refresh.most_sets(factor)
+    most = warehouse.most_sets(factor)
     refresh.check_left(most)
     with pytest.raises(StallmarkError, match=f"needs {most + 1:,} refresh sets, and {most:,} are left"):
         refresh.check_left(most + 1)
@@ -154,8 +154,8 @@ def test_exhausted_sets(changed: Engine, refresh, factor):
 
 def test_what_is_prepared_is_made_once(refresh, monkeypatch):
     made = []
-    inserts = warehouse_refresh.inserts
-    monkeypatch.setattr(warehouse_refresh, "inserts", lambda *given: made.append(given) or inserts(*given))
+    inserts = warehouse.inserts
+    monkeypatch.setattr(warehouse, "inserts", lambda *given: made.append(given) or inserts(*given))
     refresh.prepare()
     refresh.prepare()
     assert refresh.insert().set == 1

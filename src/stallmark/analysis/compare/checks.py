@@ -11,12 +11,11 @@ from stallmark.analysis.compare.settings import one_pool, storage_checks, undecl
 from stallmark.analysis.compare.sides import Side, applies_to_pair, declared_key, experiment, name_of, steps_of
 from stallmark.analysis.compare.summary import Check, CheckKind, PairKind, ReasonKind, check
 from stallmark.analysis.finding import Finding, caution, invalid
-from stallmark.analysis.metrics import THROUGHPUT, Metric
-from stallmark.analysis.points import group, sampling_uncertainty
+from stallmark.analysis.metrics import THROUGHPUT, Metric, group, sampling_uncertainty
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.steady import Judgement, incomparable
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity.invalid import ValidityKind
+from stallmark.analysis.validity import ValidityKind
 from stallmark.stats import student as statistics
 from stallmark.stats.thresholds import (
     AGAIN,
@@ -159,7 +158,7 @@ def _check_reads(a: Side, b: Side, steps_a: Sequence[StepSummary], steps_b: Sequ
     to READS_OF_ONE_RUN is allowed.
     """
     both = [*steps_a, *steps_b]
-    if not one_pool(a.runs[0].manifest, b.runs[0].manifest) or len({_read_beside(step) for step in both}) > 1:
+    if not one_pool(a.runs[0].manifest, b.runs[0].manifest) or len({step.other_work for step in both}) > 1:
         return None
     known_a, known_b = (
         [step.storage.reads_per_transaction for step in steps if step.storage.reads_per_transaction is not None]
@@ -184,11 +183,6 @@ def _check_reads(a: Side, b: Side, steps_a: Sequence[StepSummary], steps_b: Sequ
     elif off <= READS_OF_ONE_RUN:
         return check(CheckKind.READS, None, p=None, unknown=0, **facts)
     return check(CheckKind.READS, False, invalid(ReasonKind.READS_DIFFER, **facts), p=None, unknown=0, **facts)
-
-
-def _read_beside(step: StepSummary) -> tuple[object, ...]:
-    """Return the other loads that read in a step, whose reads count as the transactions'."""
-    return bool(step.streams), step.maintenance.kind if step.maintenance else None, step.beside
 
 
 def _check_plans(a: Sequence[StepSummary], b: Sequence[StepSummary]) -> Check | None:

@@ -9,17 +9,16 @@ from typing import Any
 from stallmark.analysis.compare.sides import Side, experiment, name_of
 from stallmark.analysis.compare.summary import Check, CheckKind, ReasonKind, check
 from stallmark.analysis.finding import Finding, Kind, caution, info, invalid
-from stallmark.analysis.points import group
-from stallmark.analysis.probe.drift import DRIFTED, SAME, UNKNOWN, Drift, drift
+from stallmark.analysis.metrics import group
+from stallmark.analysis.probe_comparison import DRIFTED, SAME, UNKNOWN, Drift, drift
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
 from stallmark.record.devices import data_device_label, dram_of, is_data_emulated
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Scenario
-from stallmark.record.manifest.storage import Role
+from stallmark.record.manifest.storage import ProbeResult, Role
 from stallmark.record.manifest.workload import Step, Workload
-from stallmark.record.probe import ProbeResult
 from stallmark.stats.thresholds import POOL_REACHED
 
 # The settings that two runs were made with: those that differ by intent, and those that must not differ in a

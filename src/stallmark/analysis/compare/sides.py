@@ -9,8 +9,16 @@ from typing import Literal
 import numpy as np
 
 from stallmark.analysis.compare.summary import Ratio, TransactionRatios
-from stallmark.analysis.metrics import METRICS, PRIMARIES, THROUGHPUT, Direction, Metric, compared_metrics
-from stallmark.analysis.points import group, sampling_uncertainty
+from stallmark.analysis.metrics import (
+    METRICS,
+    PRIMARIES,
+    THROUGHPUT,
+    Direction,
+    Metric,
+    compared_metrics,
+    group,
+    sampling_uncertainty,
+)
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
@@ -293,7 +301,7 @@ def transaction_ratios(a: Sequence[StepSummary], b: Sequence[StepSummary], paire
     flat = []
     for name in names:
         for metric, title, unit in _OF_TYPES:
-            values_a, values_b = ([_transaction_value(metric, step, name) for step in side] for side in (a, b))
+            values_a, values_b = ([metric.value_of_type(step, name) for step in side] for side in (a, b))
             flat.append(ratio_of(title, unit, metric.better, values_a, values_b, paired))
     flat = adjusted(flat)
     return [
@@ -307,14 +315,23 @@ _OF_TYPES = (
 )
 
 
-def _transaction_value(metric: Metric, step: StepSummary, name: str) -> float | None:
-    types = (transaction for transaction in step.transactions if transaction.name == name)
-    return next((metric.of_type(transaction) for transaction in types if metric.of_type), None)
-
-
 def mean_of_runs(values: Sequence[float | None]) -> float | None:
     """Return the geometric mean, or the arithmetic one if a value is 0, or None if no value is known."""
     known = [value for value in values if value is not None]
     if not known:
         return None
     return float(np.exp(np.mean(np.log(known)))) if min(known) > 0 else float(np.mean(known))
+
+
+def declared_metric(runs: Sequence[RunSummary]) -> Metric:
+    """Return the primary metric that the scenario of the first run declared; throughput, where it could not yet.
+
+    Raise StallmarkError for one that only a later version knows.
+    """
+    key = declared_key(runs[0])
+    if key not in PRIMARIES:
+        raise StallmarkError(
+            f"{runs[0].folder} declares the primary metric {key!r}, which this version does not know: "
+            "use the version that made it."
+        )
+    return METRICS[key]

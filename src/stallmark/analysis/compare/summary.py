@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from stallmark.analysis.cause.evidence import Cause
+from stallmark.analysis.cause_evidence import Cause
 from stallmark.analysis.finding import Finding, Kind, Severity
 from stallmark.analysis.metrics import Direction
 from stallmark.stats.thresholds import CONFIDENCE

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.analysis.cause.evidence import Cause
-from stallmark.analysis.cause.explain import explain
+from stallmark.analysis.cause import explain
+from stallmark.analysis.cause_evidence import Cause
 from stallmark.analysis.compare.checks import changed_plans, checks
 from stallmark.analysis.compare.claims import decide
 from stallmark.analysis.compare.settings import folders_on_one_disk, intended_differences, warming_up, with_varied
@@ -24,7 +24,7 @@ from stallmark.analysis.compare.sides import (
     came_back,
     chosen_pairs,
     confounded,
-    declared_key,
+    declared_metric,
     experiment,
     name_of,
     order,
@@ -51,7 +51,7 @@ from stallmark.analysis.compare.summary import (
     check,
 )
 from stallmark.analysis.finding import Finding, caution, early_ends, info, invalid
-from stallmark.analysis.metrics import METRICS, PRIMARIES, Metric
+from stallmark.analysis.metrics import Metric
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
@@ -158,20 +158,6 @@ def comparison_within(runs: Sequence[RunSummary]) -> ComparisonSummary | None:
         return compare_runs(runs)
     except StallmarkError:  # no step in common, or a metric of a later version
         return None
-
-
-def declared_metric(runs: Sequence[RunSummary]) -> Metric:
-    """Return the primary metric that the scenario of the first run declared; throughput, where it could not yet.
-
-    Raise StallmarkError for one that only a later version knows.
-    """
-    key = declared_key(runs[0])
-    if key not in PRIMARIES:
-        raise StallmarkError(
-            f"{runs[0].folder} declares the primary metric {key!r}, which this version does not know: "
-            "use the version that made it."
-        )
-    return METRICS[key]
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,11 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from stallmark import format
-from stallmark.analysis.columns import Shown
 from stallmark.analysis.finding import Finding, caution
-from stallmark.analysis.read.interval import Interval, ReadKind
 from stallmark.analysis.read.io import SERVER, Io, delta_over
 from stallmark.analysis.read.rises import Codes
-from stallmark.analysis.read.sample_times import numbers_of
+from stallmark.analysis.read.times import Interval, ReadKind, numbers_of
+from stallmark.format import Shown
 from stallmark.record.devices import dram_of, flash_of, is_data_emulated
 from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record
@@ -222,9 +221,9 @@ def _warnings(summary: ActiveSet, manifest: Manifest) -> Iterator[Finding]:
     if not (active := summary.known_bytes):
         return
     facts = {"active_bytes": active, "at_most": summary.counted_bytes is None}
-    if summary.dram_bytes and active <= summary.dram_bytes:
+    if summary.fits_dram:
         yield caution(ReadKind.ACTIVE_FITS_DRAM, **facts, dram_bytes=summary.dram_bytes)
-    elif summary.flash_bytes and active <= summary.flash_bytes:
+    elif summary.fits_flash:
         flash = "+".join(layer.kind for layer in flash_of(manifest))
         yield caution(ReadKind.ACTIVE_FITS_FLASH, **facts, flash=flash, flash_bytes=summary.flash_bytes)
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from stallmark.analysis.read.rises import Codes, CounterIncrements
-from stallmark.analysis.read.sample_times import (
+from stallmark.analysis.read.times import (
     first_of_runs,
     longest_apart_s,
     numbers_of,

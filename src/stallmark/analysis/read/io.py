@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
-from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.sample_times import plus
 from stallmark.analysis.read.server_io import ServerIo, read_untimed_log, untimed_spans
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.read.throughput import Load
+from stallmark.analysis.read.times import Interval, plus
 from stallmark.record.devices import is_data_emulated
 from stallmark.record.manifest.workload import Transaction
 from stallmark.record.reader import Record

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from stallmark.analysis.read.counters import Counters, read_counters
-from stallmark.analysis.read.interval import Interval, Span
 from stallmark.analysis.read.server_io import COUNTS, DATA, TEMP, ServerIo, by_process
 from stallmark.analysis.read.throughput import Latencies
+from stallmark.analysis.read.times import Interval, Span
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import application
 from stallmark.record.reader import Record

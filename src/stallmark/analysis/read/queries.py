@@ -15,7 +15,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from stallmark.analysis.finding import Finding, caution
-from stallmark.analysis.read.interval import Interval, ReadKind
+from stallmark.analysis.read.times import Interval, ReadKind
 from stallmark.record.manifest.workload import Queries
 from stallmark.record.reader import Record
 from stallmark.record.schema import QUERIES

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stallmark.analysis.read.sample_times import first_of_runs
+from stallmark.analysis.read.times import first_of_runs
 from stallmark.stats.thresholds import ROUNDING
 
 NONE = "none"

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from stallmark.analysis.read.counters import Counters, Stretch, View, lasting
-from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.rises import Codes, CounterIncrements, sum_by_place
-from stallmark.analysis.read.sample_times import first_of_runs, floats, numbers_of, rows_by_sample, sample_times
 from stallmark.analysis.read.server_summary import ProcessIo
+from stallmark.analysis.read.times import Interval, first_of_runs, floats, numbers_of, rows_by_sample, sample_times
 from stallmark.record.manifest.course import POSTGRESQL
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import REPORT_DELAY_S

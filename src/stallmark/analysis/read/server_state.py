@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.analysis.read.counters import Counters
-from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.sample_times import longest_apart_s, planned_interval_s, rows_with_times
 from stallmark.analysis.read.server_summary import LogState, PoolContent, ReplicaState, ServerState
+from stallmark.analysis.read.times import Interval, longest_apart_s, planned_interval_s, rows_with_times
 from stallmark.record.reader import Record
 
 Line = tuple[np.ndarray, np.ndarray]

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from stallmark import format
-from stallmark.analysis.columns import Shown, in_lower_case, words
 from stallmark.analysis.finding import Finding
+from stallmark.format import Shown, in_lower_case, words
 from stallmark.stats.thresholds import SHARE_SAMPLES
 
 WAIT_CLASSES = ("io", "lock", "wal", "replica", "memory", "latch", "parallel", "worker", "cpu", "client", "other")

@@ -25,10 +25,8 @@ from typing import Annotated
 import numpy as np
 import pyarrow as pa
 
-from stallmark.analysis.columns import Shown, words
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
-from stallmark.analysis.read.interval import Interval, ReadKind, Span
 from stallmark.analysis.read.io import SERVER, Io, combine_io, delta_over, summarise_io
 from stallmark.analysis.read.io_latency import Histograms, read_io_latency
 from stallmark.analysis.read.rises import Codes, PairCodes
@@ -50,6 +48,8 @@ from stallmark.analysis.read.statements import (
     read_statements,
 )
 from stallmark.analysis.read.throughput import Load
+from stallmark.analysis.read.times import Interval, ReadKind, Span
+from stallmark.format import Shown, words
 from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record
 

@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.rises import Codes, PairCodes
-from stallmark.analysis.read.sample_times import floats, release_memory
+from stallmark.analysis.read.times import Interval, floats, release_memory
 from stallmark.record import histogram as hdr
 from stallmark.record.reader import Record
 from stallmark.record.table_file import readable

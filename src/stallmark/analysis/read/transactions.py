@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from stallmark.analysis.finding import Finding, caution
-from stallmark.analysis.read.interval import Interval, ReadKind
 from stallmark.analysis.read.throughput import Latencies, Load
+from stallmark.analysis.read.times import Interval, ReadKind
 from stallmark.errors import ErrorClass
 from stallmark.record.manifest.workload import Transaction, Workload
 from stallmark.record.reader import Record
@@ -30,10 +30,6 @@ def deck_of(workload: Workload) -> list[Transaction]:
 def background_names(workload: Workload) -> frozenset[str]:
     """Return the names of the transactions that no virtual user starts."""
     return frozenset(kind.name for kind in workload.transactions if kind.source != "users")
-
-
-def find_type(workload: Workload, name: str) -> Transaction:
-    return next((kind for kind in workload.transactions if kind.name == name), Transaction(name=name))
 
 
 def in_order(workload: Workload, names: Iterable[str]) -> list[str]:
@@ -214,7 +210,7 @@ def transaction_summaries(
         sums = {column: int(interval.select(load.counts[name][column]).sum()) for column in TOTALS}
         if workload.transactions and not interval.select(load.ended_per_second(name)).any():
             continue
-        kind = find_type(workload, name)
+        kind = next((kind for kind in workload.transactions if kind.name == name), Transaction(name=name))
         latency = load.latency.get((interval.index, name), Latencies.empty())
         summaries.append(
             TransactionSummary(

@@ -17,15 +17,13 @@ from typing import Annotated
 import numpy as np
 import pyarrow as pa
 
-from stallmark.analysis.columns import Shown, words
-from stallmark.analysis.read.interval import Interval, Span
 from stallmark.analysis.read.rises import Codes, PairCodes
-from stallmark.analysis.read.sample_times import release_memory
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.read.throughput import Part
+from stallmark.analysis.read.times import Interval, Span, release_memory
+from stallmark.format import Shown, words
 from stallmark.record.manifest.workload import application
-from stallmark.record.of_load import LoadRecord
-from stallmark.record.reader import Record
+from stallmark.record.reader import LoadRecord, Record
 from stallmark.stats.thresholds import SHARE_SAMPLES
 
 TOP = 8
@@ -80,7 +78,7 @@ class SampledWaits:
 @dataclass(frozen=True)
 class WaitParts:
     """The sessions sampled in each part. `users[part]` is their mean number per second, NaN in seconds without a
-    sample. `looks` is the number of sessions sampled per second. Parts are PARTS of analysis/bottleneck/summary.py."""
+    sample. `looks` is the number of sessions sampled per second. Parts are PARTS of analysis/step_summary.py."""
 
     users: dict[str, np.ndarray]
     looks: np.ndarray
@@ -215,7 +213,7 @@ class _Sampled:
 
 
 def part_of(wait_class: str, event: str) -> str:
-    """Return the part, of PARTS of analysis/bottleneck/summary.py, that a wait belongs to."""
+    """Return the part, of PARTS of analysis/step_summary.py, that a wait belongs to."""
     if wait_class == "io":
         name = event.upper()
         return "read" if any(known in name for known in _READS) else "other_io"

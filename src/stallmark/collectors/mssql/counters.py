@@ -21,15 +21,15 @@ from stallmark.collectors.base import (
     name_of,
 )
 from stallmark.collectors.host import CPU_TIMES
-from stallmark.collectors.mssql.collector import MssqlCollector, ask, statement, with_databases
+from stallmark.collectors.mssql import MssqlCollector, ask, statement, with_databases
 from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.odbc import one_row
 from stallmark.engines.mssql.server import AZURE
-from stallmark.record.rows import Rows
 from stallmark.record.schema import column
+from stallmark.record.writer import Rows
 
 
 class ServerIO(MssqlCollector):
@@ -118,6 +118,7 @@ class SessionWaits(_WaitTypes):
     )
     interval_s = 30.0
     on_azure = True
+    of_users = True
     columns = pa.schema(
         [
             *SERVER_CLOCK,
@@ -125,9 +126,6 @@ class SessionWaits(_WaitTypes):
             *_OF_WAIT_TYPE,
         ]
     )
-
-    def refusal(self) -> str | None:
-        return super().refusal() or self.hidden_users()
 
 
 class LoadIO(MssqlCollector):
@@ -139,6 +137,7 @@ class LoadIO(MssqlCollector):
     )
     interval_s = 2.0
     on_azure = True
+    of_users = True
     columns = pa.schema(
         [
             EPOCH,
@@ -152,9 +151,6 @@ class LoadIO(MssqlCollector):
     def __init__(self, engine: Engine):
         super().__init__(engine)
         self._sessions = EndedSessions()
-
-    def refusal(self) -> str | None:
-        return super().refusal() or self.hidden_users()
 
     def sample(self, now: float) -> Sequence[Row]:
         return self._sessions.with_session_counts(super().sample(now))

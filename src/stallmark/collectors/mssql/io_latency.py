@@ -16,7 +16,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from stallmark.collectors.base import COUNT, OF_SEVERAL, SERVER_CLOCK, TEXT, Row, name_of
-from stallmark.collectors.mssql.collector import MssqlCollector, ask
+from stallmark.collectors.mssql import MssqlCollector, ask
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
@@ -26,8 +26,8 @@ from stallmark.processes import kill
 from stallmark.record.formats.dates import is_time
 from stallmark.record.formats.perfmon import separator
 from stallmark.record.formats.sample import number
-from stallmark.record.rows import Rows
 from stallmark.record.schema import column
+from stallmark.record.writer import Rows
 
 # Latency histograms of I/Os, which event sessions of ours keep in the server's memory: of log writes wherever the
 # login may, of reads on request, as there are far more of them.

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pyarrow as pa
 
-from stallmark.collectors.base import TEXT, WAITS, Polled, Row, polled_columns
-from stallmark.collectors.mssql.collector import MssqlCollector, ask, statement
+from stallmark.collectors.base import TEXT, WAITS, PolledUsers, Row, polled_columns
+from stallmark.collectors.mssql import MssqlCollector, ask, statement
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.odbc import one_row
@@ -157,7 +157,7 @@ def wait_class(status: str | None, wait_type: str | None) -> tuple[str, str]:
     return "other", status.lower()
 
 
-class UserWaits(MssqlCollector):
+class UserWaits(PolledUsers, MssqlCollector):
     name = "waits"
     title = "Waits of the users"
     help = (
@@ -166,16 +166,9 @@ class UserWaits(MssqlCollector):
         "mean number of users. For a parallel query only the waits of its coordinator are seen."
     )
     interval_s = 0.5
-    polling = True
     on_azure = True
+    of_users = True
     columns = polled_columns(WAITS)
-
-    def __init__(self, engine: Engine):
-        super().__init__(engine)
-        self._polled = Polled(*WAITS)
-
-    def refusal(self) -> str | None:
-        return super().refusal() or self.hidden_users()
 
     def sample(self, now: float) -> list[Row]:
         sessions = self.connection.rows(self.sql)
@@ -183,9 +176,6 @@ class UserWaits(MssqlCollector):
         for row in sessions:
             users[row["application"], *wait_class(row["status"], row["wait_type"])] += row["users"] or 0
         return self._polled.add(now, users)
-
-    def finish(self) -> list[Row]:
-        return self._polled.finish()
 
 
 # Users who wait for each other's locks: who blocks whom, and the deadlocks that the server has written down.
@@ -202,7 +192,7 @@ READ_WITHIN_S = 10
 _EVERY_FILE = "system_health*.xel"
 
 
-class Blocking(MssqlCollector):
+class Blocking(PolledUsers, MssqlCollector):
     name = "blocking"
     title = "Who blocks whom"
     help = (
@@ -210,13 +200,8 @@ class Blocking(MssqlCollector):
         "sys.dm_exec_requests), sampled at random instants."
     )
     interval_s = 2.0
-    polling = True
     on_azure = True
     columns = polled_columns(_BLOCKED)
-
-    def __init__(self, engine: Engine):
-        super().__init__(engine)
-        self._polled = Polled(*_BLOCKED)
 
     def sample(self, now: float) -> list[Row]:
         rows = super().sample(now)
@@ -224,9 +209,6 @@ class Blocking(MssqlCollector):
             tuple(" ".join((row[name] or "").split()) for name in _BLOCKED) for row in rows
         )
         return self._polled.add(now, seen)
-
-    def finish(self) -> list[Row]:
-        return self._polled.finish()
 
 
 class Deadlocks(MssqlCollector):

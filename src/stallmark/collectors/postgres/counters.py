@@ -1,12 +1,16 @@
-"""PostgreSQL's own cumulative counters, as its statistics views give them.
+"""PostgreSQL's own cumulative counters, as its statistics views give them, and the waits of users, sampled there.
 
 A backend hands its counts to the views at most once a second, between transactions: a sample may lack the
 last second of work of a busy session. Sums over longer intervals are exact.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import psycopg
 import pyarrow as pa
+from psycopg import sql
 
 from stallmark.collectors.base import (
     APPLICATION,
@@ -15,14 +19,24 @@ from stallmark.collectors.base import (
     MS,
     SERVER_CLOCK,
     STALLS,
+    STATEMENT_READS,
     TEXT,
     TITLE,
+    WAITS,
+    EachDatabase,
     EndedSessions,
+    PolledUsers,
     Row,
+    ServerConnection,
+    polled_columns,
+    statement_names,
 )
-from stallmark.collectors.postgres.collector import PostgresCollector
+from stallmark.collectors.postgres import CollectorConnection, PostgresCollector, missing_privilege_sentence, statement
+from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
+from stallmark.errors import CallFailed, StallmarkError
 from stallmark.record.schema import column
+from stallmark.transactions.workload import StatementFacts
 
 FILE_TIMING = {"track_io_timing": "reads and writes"}
 WAL_TIMING = {"track_wal_io_timing": "writes and syncs of WAL"}
@@ -187,3 +201,206 @@ class Relations(PostgresCollector):
             column("index_hits", COUNT, "of its indexes found in the pool so far", "blocks"),
         ]
     )
+
+
+# The reads of each statement of SQL of a user's own, as the extension pg_stat_statements counts them.
+#
+# The server names what it counts by a number that it computes from a parsed statement. It tells the number of ours when
+# it is asked to explain their texts, so no text is compared.
+
+_EXPLAIN = "EXPLAIN (VERBOSE, GENERIC_PLAN, FORMAT JSON) "
+_SCHEMA = "SELECT pronamespace::regnamespace::text FROM pg_proc WHERE proname = 'pg_stat_statements_info'"
+_COUNTED = "SELECT count(*) FROM {}.pg_stat_statements_info()"
+
+
+class StatementReads(PostgresCollector):
+    name = "statement_reads"
+    title = "Reads of statements"
+    help = (
+        "Executions and pages of each statement of SQL of a user's own (pg_stat_statements). Those that the server "
+        "executes without a plan, such as COMMIT, have no row."
+    )
+    interval_s = 5.0
+    columns = STATEMENT_READS
+
+    def __init__(self, engine: Engine, statements: Mapping[str, Sequence[StatementFacts]]):
+        super().__init__(engine)
+        self._statements = statement_names(statements)
+        self._alike: list[str] = []
+
+    def unavailable(self) -> str | None:
+        with self.engine.cursor() as cursor:
+            schema = cursor.execute(_SCHEMA).fetchone()
+            if schema is None and self.engine.is_local:
+                return "The embedded PostgreSQL comes without the extension pg_stat_statements."
+            if schema is None:
+                return (
+                    "The database has no extension pg_stat_statements: put it into shared_preload_libraries, restart "
+                    "the server, and run CREATE EXTENSION pg_stat_statements;"
+                )
+            try:
+                cursor.execute(_COUNTED.format(schema[0]))
+            except psycopg.Error as error:
+                return f"pg_stat_statements counts nothing here ({str(error).strip().splitlines()[0]})."
+        identities = self._identities()
+        counts = Counter((database, identity) for _, database, identity in identities)
+        self._alike = [name for name, database, identity in identities if counts[database, identity] > 1]
+        known = [ours for ours in identities if counts[ours[1:]] == 1]
+        if not known:
+            return "The server tells no identity of these statements: set compute_query_id = on (or auto)."
+        text = statement(self.name, self.major)
+        assert text
+        # The query has no parameters of its own, so that it can be prepared once.
+        rows = [sql.SQL("({}, {}, {}::bigint)").format(*map(sql.Literal, ours)).as_string() for ours in known]
+        self.sql = text.format(schema=schema[0], statements=", ".join(rows))
+        return None
+
+    def limitation(self) -> str | None:
+        if not self._alike:
+            return None
+        return f"The server counts these statements as one, so their reads are not known: {', '.join(self._alike)}."
+
+    def _identities(self) -> list[tuple[str, str, int]]:
+        """Return name, database and identity of each statement that the server plans."""
+        identities = []
+        for workload, facts in self._statements.items():
+            engine = self.engine.database_of(workload)
+            database = engine.database_name()
+            with engine.cursor() as cursor:
+                for name, fact in facts.items():
+                    if (identity := _identity(cursor, fact.sql)) is not None:
+                        identities.append((name, database, identity))
+        return identities
+
+
+def _identity(cursor: psycopg.Cursor[Any], text: str) -> int | None:
+    """Return the server's number of a statement, or None if it has none."""
+    try:
+        cursor.execute((_EXPLAIN + text).encode(), prepare=False)
+        row = cursor.fetchone()
+    except (psycopg.Error, CallFailed):
+        return None
+    identity: int | None = row[0][0].get("Query Identifier") if row else None
+    return identity
+
+
+# Waits of the virtual users and the rows they wait for, sampled five times a second.
+
+_UNKNOWN = "unknown"
+_HIDDEN = "the sessions of the virtual users are hidden from it"
+
+
+def wait_class(state: str | None, event_type: str | None, event: str | None) -> tuple[str, str]:
+    """Return the class of a session's wait (io, lock, wal, cpu, client, other) and its name, "IO:DataFileRead".
+
+    A session that is not executing waits for its client, whatever it seems to do at that instant. Writing and
+    syncing WAL is "wal" and not "io", and so is queueing for it.
+    """
+    if state is None or state == "starting":
+        return "other", "starting"
+    if state.startswith("idle"):
+        return "client", state
+    if event_type is None or event is None:
+        return "cpu", "CPU"
+    name = f"{event_type}:{event}"
+    is_wal = event.upper().startswith("WAL")
+    match event_type:
+        case "IO" | "LWLock" if is_wal:
+            return "wal", name
+        case "IO":
+            return "io", name
+        case "IPC" if event.upper() == "BUFFERIO":  # another session reads the same block
+            return "io", name
+        case "Lock":
+            return "lock", name
+        case "Client":
+            return "client", name
+    return "other", name
+
+
+class UserWaits(PolledUsers, PostgresCollector):
+    name = "waits"
+    title = "Waits of the users"
+    help = (
+        "The activity of each virtual user's session (I/O, lock, WAL, CPU or client), sampled at a random "
+        "instant of every fifth of a second and counted per second (pg_stat_activity). Samples / polls is a "
+        "mean number of users."
+    )
+    interval_s = 0.2
+    columns = polled_columns(WAITS)
+
+    def unavailable(self) -> str | None:
+        return super().unavailable() or self._hidden_users()
+
+    def sample(self, now: float) -> list[Row]:
+        sessions = self.connection.rows(self.sql)
+        if any(row["hidden"] for row in sessions):
+            raise StallmarkError(f"{_HIDDEN}: run GRANT pg_monitor TO its role")
+        users: Counter[tuple[str | None, ...]] = Counter()
+        for row in sessions:
+            users[row["application"], *wait_class(row["state"], row["event_type"], row["event"])] += row["users"]
+        return self._polled.add(now, users)
+
+    def _hidden_users(self) -> str | None:
+        """Return the reason why the users' sessions are hidden; None if they are seen.
+
+        A role always sees its own sessions, so without pg_read_all_stats only a trial shows it.
+        """
+        with self.engine.cursor() as cursor:
+            if cursor.execute("SELECT pg_has_role('pg_read_all_stats', 'USAGE')").fetchone() == (True,):
+                return None
+            user = self.engine.session(call_timeout_s=10)
+            try:
+                rows = cursor.execute(self.sql).fetchall()
+            finally:
+                user.close()
+            hidden = [column.name for column in cursor.description].index("hidden")
+            return missing_privilege_sentence(cursor, _HIDDEN) if any(row[hidden] for row in rows) else None
+
+
+class RowLocks(PolledUsers, PostgresCollector):
+    name = "row_locks"
+    title = "Waits for rows"
+    help = (
+        "The number of users waiting for a row that another transaction had changed or locked, by table, sampled at a "
+        "random instant of every fifth of a second and counted per second (pg_locks). Samples / polls is a mean number "
+        "of users. The table is unknown for waits for a key being inserted or for a newer version of a row. Samples "
+        "without a waiting user are a row without a table."
+    )
+    interval_s = 0.2
+    named = ("relation",)
+    columns = polled_columns(
+        {
+            "relation": "the table, with its schema; the database before it where several are under load; null: nobody "
+            "waited"
+        }
+    )
+
+    def __init__(self, engine: Engine):
+        super().__init__(engine)
+        self._catalogues: ServerConnection = self.connection
+        if self.several:
+            self._catalogues = EachDatabase(self.databases, CollectorConnection)
+        self._tables: dict[tuple[str, int], str] = {}  # keyed by database and number
+
+    def sample(self, now: float) -> list[Row]:
+        waiting: Counter[tuple[str | None, ...]] = Counter()
+        for row in self._with_tables(self.connection.rows(self.sql)):
+            waiting[(row["relation"],)] += row["users"]
+        # A sample without a waiting user counts too: the mean is over all samples.
+        return self._polled.add(now, waiting or Counter({(None,): 0}))
+
+    def close(self) -> None:
+        super().close()
+        self._catalogues.close()
+
+    def _with_tables(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Return the rows with the names of their tables; the catalogues are read when one of an unknown is met."""
+        met = {(row["database"], row["number"]) for row in rows if row["number"] is not None}
+        if not met <= self._tables.keys():
+            relations = self._catalogues.rows(sql_file.read(__package__, "row_locks.tables"))
+            # A table that was dropped meanwhile stays unknown, and is not looked up again.
+            self._tables = dict.fromkeys(met, _UNKNOWN)
+            self._tables |= {(table["database"], table["number"]): table["relation"] for table in relations}
+        named = [row | {"relation": self._tables.get((row["database"], row["number"]), _UNKNOWN)} for row in rows]
+        return self.with_database_names(named)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from stallmark.collectors.base import COUNT, TEXT, Collector, Row
-from stallmark.collectors.postgres.collector import PostgresCollector
-from stallmark.record.rows import Columns
+from stallmark.collectors.postgres import PostgresCollector
 from stallmark.record.schema import column
+from stallmark.record.writer import Columns
 
 _FORKS = ("", "_fsm", "_vm")
 

@@ -95,12 +95,6 @@ def _sentence(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(". ")
 
 
-def mssql_python_version() -> Any:
-    import mssql_python
-
-    return mssql_python.__version__
-
-
 # A trial of bulk copy: rows of every type go into a table that is gone afterwards, and are read back.
 
 WHAT = "bulk copy"
@@ -155,8 +149,10 @@ def try_bulk_copy(server: Server) -> Examined:
             f"rows did not come back as they were written ({', '.join(changed)}), so nothing that it loads is to be "
             f"trusted: {SWITCH} inserts rows instead.",
         )
+    import mssql_python
+
     return Examined(
-        WHAT, "ok", f"by mssql-python {mssql_python_version()}: rows of every type were written and read back."
+        WHAT, "ok", f"by mssql-python {mssql_python.__version__}: rows of every type were written and read back."
     )
 
 

@@ -9,7 +9,7 @@ from stallmark.engines.abilities import Recorded, VariantSetting
 from stallmark.engines.mssql import memory, odbc, settings
 from stallmark.engines.mssql.server import LEAST_LEVEL, SQL_SERVER_2019, WHY_LEAST_LEVEL, Server
 from stallmark.engines.mssql.variant_settings import MssqlJournal, alter_database
-from stallmark.errors import CallFailed, NotGivenBack, StallmarkError, as_reason
+from stallmark.errors import StallmarkError
 
 _SWITCH = {"on": "ON", "off": "OFF", "true": "ON", "false": "OFF", "1": "ON", "0": "OFF"}
 
@@ -67,7 +67,6 @@ SELECT HAS_PERMS_BY_NAME(NULL, NULL, N'ALTER SETTINGS') AS server,
 _SET_SCOPED = "ALTER DATABASE SCOPED CONFIGURATION SET {name} = {value}"
 _SCOPED = "database scoped "
 
-Kind = str
 SERVER, OPTION, SCOPED = "server", "option", "scoped"
 
 
@@ -81,7 +80,7 @@ _RIGHTS = {
 class Choice(NamedTuple):
     """A setting as the server calls it, and the value in its words. `recorded`: its name in a record."""
 
-    kind: Kind
+    kind: str
     name: str
     value: str
     recorded: str
@@ -130,17 +129,9 @@ class MssqlSettings(VariantSetting):
 
     def give_back(self) -> None:
         journal = self._journal()
-        if not journal.read():
-            return
-        try:
-            self._put(self._values_before())
-        except (CallFailed, StallmarkError) as error:
-            statements = "; ".join(self._statements(self._values_before()))
-            raise NotGivenBack(
-                "Settings of the server could not be given back, which the next run tries again. "
-                f"{as_reason(error)}. Or {statements} yourself, then {journal.removal_hint}."
-            ) from error
-        journal.remove()
+        if journal.read():
+            with journal.restored("Settings of the server", self._statements_before):
+                self._put(self._values_before())
 
     def _choices(self, wanted: Mapping[str, str]) -> dict[str, Choice]:
         """Return the settings that a scenario names. Raise StallmarkError for one that is not, or not so."""
@@ -213,7 +204,7 @@ class MssqlSettings(VariantSetting):
         if level % 10 or level > most:
             raise StallmarkError(f"`COMPATIBILITY_LEVEL: {level}` is not one here: write {LEAST_LEVEL} to {most}.")
 
-    def _present(self, database: Server | None) -> dict[tuple[Kind, str], str]:
+    def _present(self, database: Server | None) -> dict[tuple[str, str], str]:
         """Return the values that the server and a database have now, in the words in which they are set."""
         values = {
             (SERVER, name): f"{option.value} ({option.in_use} in use)" if option.is_pending else str(option.value)
@@ -250,10 +241,10 @@ class MssqlSettings(VariantSetting):
             }
         )
 
-    def _values_before(self) -> dict[tuple[Kind, str], str]:
+    def _values_before(self) -> dict[tuple[str, str], str]:
         return {(kind, name): value for kind, name, value in self._journal().read()["values"]}
 
-    def _put(self, values: Mapping[tuple[Kind, str], str]) -> None:
+    def _put(self, values: Mapping[tuple[str, str], str]) -> None:
         """Set what differs from what the server has. Those of a database that somebody dropped are gone with it."""
         note = self._journal().read()
         is_there = self._server.has_database(note["database"])
@@ -270,15 +261,15 @@ class MssqlSettings(VariantSetting):
                 else:
                     (database or self._server).execute(statement)
 
-    def _statements(self, values: Mapping[tuple[Kind, str], str]) -> list[str]:
-        note = self._journal().read()
-        return [text for (kind, name), value in values.items() for text in _statements(kind, name, value, note)]
+    def _statements_before(self) -> str:
+        note, values = self._journal().read(), self._values_before().items()
+        return "; ".join(text for (kind, name), value in values for text in _statements(kind, name, value, note))
 
     def _journal(self) -> MssqlJournal:
         return MssqlJournal(self._server, "settings")
 
 
-def _statements(kind: Kind, name: str, value: str, note: Mapping[str, Any]) -> list[str]:
+def _statements(kind: str, name: str, value: str, note: Mapping[str, Any]) -> list[str]:
     if kind == SERVER:
         return memory.statements(name, int(value), note["advanced"])
     if kind == SCOPED:

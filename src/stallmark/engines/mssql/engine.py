@@ -2,25 +2,32 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from stallmark.engines import sql_file
-from stallmark.engines.abilities import Examined, NoDevices, Placement, ServerSession, VariantSetting
+from stallmark.engines.abilities import (
+    Examined,
+    Maintenance,
+    MaintenanceWork,
+    NoDevices,
+    Placement,
+    ServerSession,
+    VariantSetting,
+)
 from stallmark.engines.base import Engine, ServerSettings
 from stallmark.engines.journal import give_back_each
 from stallmark.engines.mssql import lock, server, settings
 from stallmark.engines.mssql.backup import MssqlBackup, MssqlUserBackup
 from stallmark.engines.mssql.bulk import INSERTED_INSTEAD, BulkCopyWriter, Copier, InsertWriter, NoBulkCopy
-from stallmark.engines.mssql.caches import MssqlCaches, MssqlPrefill, maintenance
 from stallmark.engines.mssql.chosen_settings import MssqlSettings
 from stallmark.engines.mssql.examine import UPDATEABILITY, examine
-from stallmark.engines.mssql.memory import MssqlMemory, target_bytes
-from stallmark.engines.mssql.odbc import api, failed
+from stallmark.engines.mssql.memory import MssqlCaches, MssqlMemory, MssqlPrefill, target_bytes
+from stallmark.engines.mssql.odbc import api, failed, rows, text
 from stallmark.engines.mssql.odbc import name as quoted
-from stallmark.engines.mssql.server import SQL_SERVER_2019, Server
+from stallmark.engines.mssql.server import AZURE, ENTERPRISE, SQL_SERVER_2019, Server
 from stallmark.engines.mssql.session import MssqlQueries, MssqlSession, ParameterTypes
 from stallmark.engines.mssql.variant_settings import ResourcePool, RowVersioning
 from stallmark.engines.reach import SLOW_START_S, find_server, is_here, shares_paths
@@ -34,6 +41,7 @@ SERVERS_OWN_WORKERS = 64  # left for the server's background work and our own se
 # looks at a plan of his own.
 AS_IN_SSMS = "SET ARITHABORT ON"
 _MAY_SEE_THINGS = "SELECT HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'VIEW DEFINITION') AS may"
+_MAY_CREATE = "SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'CREATE ANY DATABASE') AS may"  # ALTER ANY DATABASE implies it
 _CLOSED = ("4060", "927", "942", "924")  # cannot be opened; restoring, offline, single user
 
 
@@ -42,7 +50,88 @@ class MssqlPlacement(Placement):
         self._server = server
 
     def refusal(self) -> str | None:
-        return self._server.no_placement_reason()
+        server = self._server
+        if reason := server.service.no_placement_reason:
+            return reason
+        if server.is_babelfish:
+            return f"{server.identity().product} ignores where a database's files are to lie"
+        [(may,)] = server.query(_MAY_CREATE)
+        if may:
+            return None
+        role = ", or make it a member of dbcreator" if server.service.gives_roles else ""
+        return (
+            "this login may not create a database: in master, GRANT CREATE ANY DATABASE TO "
+            f"it{server.service.grantor}{role}"
+        )
+
+
+# The work of an administrator beside users: a backup, a check of the database, a rebuild of indexes.
+
+# A copy only: the owner's chain of backups goes on as it was.
+_BACKUP = "BACKUP DATABASE {name} TO DISK = {disk} WITH COPY_ONLY, INIT"
+_CHECK = "DBCC CHECKDB WITH NO_INFOMSGS"
+_REBUILD = "ALTER INDEX ALL ON {name} REBUILD WITH (ONLINE = {state})"
+_PERMITTED = (
+    "SELECT HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), N'DATABASE', N'BACKUP DATABASE'), IS_ROLEMEMBER(N'db_owner')"
+)
+
+
+class MssqlMaintenance(Maintenance):
+    def __init__(self, server: Server, statement: Callable[[Server, str], str], *, backs_up: bool = False):
+        self._server = server
+        self._statement = statement
+        self._backs_up = backs_up
+
+    def refusal(self) -> str | None:
+        if self._server.is_babelfish:
+            return f"{self._server.identity().product} has no such statement"
+        if self._backs_up and (reason := self._server.service.no_backup_reason):
+            return reason
+        [(may_back_up, owner)] = self._server.query(_PERMITTED)
+        if not (may_back_up if self._backs_up else owner):
+            return f"this login may not: {'GRANT BACKUP DATABASE TO it' if self._backs_up else 'make it a db_owner'}"
+        return None
+
+    def open(self, name: str) -> "_Work":
+        return _Work(self._server.connect("stallmark-maintenance"), self._statement(self._server, name))
+
+
+class _Work(MaintenanceWork):
+    def __init__(self, connection: Any, statement: str):
+        self._connection, self._statement = connection, statement
+        self._cursor = connection.cursor()
+
+    def execute(self) -> None:
+        try:
+            rows(self._cursor.execute(self._statement))
+        except api().Error as error:
+            raise failed(error) from None
+
+    def cancel(self) -> None:
+        with suppress(api().Error):
+            self._cursor.cancel()
+
+    def close(self) -> None:
+        with suppress(api().Error):
+            self._connection.close()
+
+
+def maintenance(server: Server) -> Mapping[str, MssqlMaintenance]:
+    return {
+        "backup": MssqlMaintenance(server, _backup, backs_up=True),
+        "check": MssqlMaintenance(server, lambda *_: _CHECK),
+        "rebuild": MssqlMaintenance(server, _rebuild),
+    }
+
+
+def _backup(server: Server, file: str) -> str:
+    return _BACKUP.format(name=quoted(server.address.database), disk=text(file))
+
+
+def _rebuild(server: Server, table: str) -> str:
+    """Return the statement; online where the edition can, else users wait for the table."""
+    name = ".".join(map(quoted, table.split(".")))
+    return _REBUILD.format(name=name, state="ON" if server.edition in (ENTERPRISE, *AZURE) else "OFF")
 
 
 class MssqlEngine(Server, Engine):
@@ -141,13 +230,13 @@ class MssqlEngine(Server, Engine):
         return None if may else "this login has no VIEW DEFINITION there: GRANT VIEW DEFINITION TO it"
 
     def other_sessions(self) -> list[ServerSession]:
-        return lock.other_sessions(self)
+        return lock.sessions(self, "other_sessions")
 
     def hidden_sessions_reason(self) -> str | None:
         return lock.hidden_sessions_reason(self)
 
     def blockers(self) -> list[ServerSession]:
-        return lock.blockers(self)
+        return lock.sessions(self, "blockers")
 
     def not_writable_reason(self, schemas: Sequence[str]) -> str | None:
         return self._reads_only_message() or self._missing_right_message([*schemas, "stallmark"])

@@ -15,10 +15,6 @@ from stallmark.errors import CallFailed, ErrorClass, NoConnection, RunLockTaken,
 # The sessions of others: in a database, before ours at a lock, and with a lock of ours.
 
 
-def other_sessions(server: Server) -> list[ServerSession]:
-    return _read(server, "other_sessions")
-
-
 def hidden_sessions_reason(server: Server) -> str | None:
     """Return the reason why the login does not see the sessions of others: without the right it sees its own, and no
     error.
@@ -32,15 +28,8 @@ def hidden_sessions_reason(server: Server) -> str | None:
     return f"this login sees its own alone, and needs {ALL_STATE.name(server)}"
 
 
-def blockers(server: Server) -> list[ServerSession]:
-    return _read(server, "blockers")
-
-
-def lock_holders(server: Server, name: str) -> list[ServerSession]:
-    return _read(server, "lock_holders", [name])
-
-
-def _read(server: Server, name: str, parameters: Sequence[str] | None = None) -> list[ServerSession]:
+def sessions(server: Server, name: str, parameters: Sequence[str] | None = None) -> list[ServerSession]:
+    """Return the sessions of a statement, by its name; none if this login may not see them."""
     try:
         rows = server.query(sql_file.statement(__name__, name), parameters)
     except CallFailed:  # needs VIEW SERVER STATE; Babelfish lacks a view or column
@@ -107,7 +96,7 @@ def hold(server: Server) -> Iterator[Callable[[], None]]:
 
 def _taken_message(server: Server) -> str:
     where = server.address.server
-    holder = next(iter(lock_holders(server, "stallmark.run")), None)
+    holder = next(iter(sessions(server, "lock_holders", ["stallmark.run"])), None)
     if holder and not holder.is_ours:
         return (
             f"The lock on {where} that every run takes is held by {holder}, which is not Stallmark's: end it (KILL "

@@ -62,7 +62,6 @@ SELECT CAST(SERVERPROPERTY('ProductVersion') AS nvarchar(128)),
 """
 _NAME = "SELECT CAST(SERVERPROPERTY('ServerName') AS nvarchar(128)) AS name"
 _IS_THERE = "1801"  # CREATE DATABASE: DB_ID is NULL for a login without VIEW ANY DATABASE, whatever is there
-_MAY_CREATE = "SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'CREATE ANY DATABASE') AS may"  # ALTER ANY DATABASE implies it
 
 _OWN = "stallmark-collector"
 # Undoes what a statement can leave behind, and asks for what it can have set otherwise.
@@ -311,21 +310,6 @@ class Server:
         except CallFailed:
             return None
         return free
-
-    def no_placement_reason(self) -> str | None:
-        """Return the reason why the places of a database's files cannot be chosen here; None if they can."""
-        if reason := self.service.no_placement_reason:
-            return reason
-        if self.is_babelfish:
-            return f"{self.identity().product} ignores where a database's files are to lie"
-        [(may,)] = self.query(_MAY_CREATE)
-        if not may:
-            role = ", or make it a member of dbcreator" if self.service.gives_roles else ""
-            return (
-                "this login may not create a database: in master, GRANT CREATE ANY DATABASE TO "
-                f"it{self.service.grantor}{role}"
-            )
-        return None
 
 
 def _state(connection: Any) -> tuple | None:

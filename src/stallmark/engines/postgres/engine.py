@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -21,7 +21,6 @@ from stallmark.engines.abilities import (
     Missing,
     NoDevices,
     Placement,
-    Prefill,
     ServerArrays,
     ServerSession,
     UserBackup,
@@ -30,16 +29,18 @@ from stallmark.engines.abilities import (
 from stallmark.engines.base import MOST_READ, READ_ONLY, ROWS_AT_ONCE, Engine, Login, ServerIdentity, ServerSettings
 from stallmark.engines.journal import give_back_each
 from stallmark.engines.postgres import address, lock
-from stallmark.engines.postgres.queries import PostgresQueries, maintenance
-from stallmark.engines.postgres.restore import Archive
-from stallmark.engines.postgres.session import REFUSE_WRITES, PostgresSession, as_call_failed, classify, first_line
+from stallmark.engines.postgres.session import REFUSE_WRITES, PostgresSession, call_failed, first_line
 from stallmark.engines.postgres.settings import PostgresMemory, PostgresSettings, RestartedCaches
+from stallmark.engines.postgres.statements import (
+    Archive,
+    PostgresBulkWriter,
+    PostgresPrefill,
+    PostgresQueries,
+    maintenance,
+)
 from stallmark.engines.reach import find_server, is_here, shares_paths
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, StallmarkError, in_words
 from stallmark.stopping import StopSignal, later
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 OLDEST_MAJOR = 16
 SYSTEM_DATABASE = "postgres"  # every server has it
@@ -187,7 +188,7 @@ class PostgresEngine(Engine):
             with super().cursor() as cursor:
                 yield cursor
         except psycopg.Error as error:
-            raise self.failure(error) from error
+            raise call_failed(error) from error
 
     @contextmanager
     def reading_cursor(self) -> Iterator[psycopg.Cursor]:
@@ -207,9 +208,7 @@ class PostgresEngine(Engine):
             return list(islice(cursor.stream(sql.encode(), size=ROWS_AT_ONCE), MOST_READ + 1))
 
     def failure(self, error: Exception) -> CallFailed:
-        code = getattr(error, "sqlstate", None)
-        kind = classify(code) if code else ErrorClass.CONNECTION_LOST
-        return CallFailed(kind, code or "08006", first_line(error))
+        return call_failed(error)
 
     def session(self, call_timeout_s: float, application: str = "stallmark-user") -> PostgresSession:
         return self.open(PostgresSession, application, _timeout(call_timeout_s))
@@ -218,7 +217,7 @@ class PostgresEngine(Engine):
         return self.open(PostgresQueries, application, _timeout(timeout_s))
 
     @contextmanager
-    def bulk_writer(self) -> Iterator["PostgresBulkWriter"]:
+    def bulk_writer(self) -> Iterator[PostgresBulkWriter]:
         connection = self.connect("stallmark-loader")
         connection.autocommit = False
         try:
@@ -447,86 +446,3 @@ class PostgresEngine(Engine):
 
 def _timeout(seconds: float) -> str:
     return f"-c statement_timeout={round(seconds * 1000)}"
-
-
-_RELATIONS_TO_PREFILL = """
-SELECT CASE c.relkind WHEN 'i' THEN 'index' ELSE 'table' END,
-       coalesce(i.indrelid, c.oid)::regclass::text,
-       (SELECT string_agg(pg_get_indexdef(c.oid, n, false), ', ' ORDER BY n) FROM generate_series(1, i.indnkeyatts) n),
-       coalesce(pg_get_expr(i.indpred, i.indrelid), 'true'),
-       pg_relation_size(c.oid) / current_setting('block_size')::int,
-       current_setting('block_size')::int
-  FROM pg_class c
-  JOIN pg_namespace n ON n.oid = c.relnamespace
-  JOIN pg_am m ON m.oid = c.relam
-  LEFT JOIN pg_index i ON i.indexrelid = c.oid
- WHERE n.nspname = ANY(%s)
-   AND (c.relkind = 'r' AND m.amname = 'heap' OR c.relkind = 'i' AND m.amname = 'btree' AND i.indisvalid)
-   AND has_table_privilege(coalesce(i.indrelid, c.oid), 'SELECT')
-   AND pg_relation_size(c.oid) > 0
- ORDER BY c.relkind, pg_relation_size(c.oid)
-"""
-
-
-class PostgresPrefill(Prefill):
-    def __init__(self, engine: Engine):
-        self._engine = engine
-
-    def fill(self, *schemas: str) -> int:
-        """Fill the pool with the B-tree indexes, then the tables of `schemas`, until it is full.
-
-        A plain sequential scan would pass through a ring of 256 KiB and leave nothing behind; a scan by tuple
-        identifier range has no ring. Return the bytes that now can be in the pool.
-        """
-        budget = self._engine.buffer_pool_bytes() or 0
-        used = 0
-        with self._engine.cursor() as cursor:
-            cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off")
-            cursor.execute("SET max_parallel_workers_per_gather = 0")
-            for kind, relation, columns, predicate, pages, page_bytes in cursor.execute(
-                _RELATIONS_TO_PREFILL, [list(schemas)]
-            ).fetchall():
-                pages = min(pages, (budget - used) // page_bytes)
-                if pages <= 0:
-                    break
-                if kind == "index":
-                    ordered = f"SELECT {columns} FROM {relation} WHERE {predicate} ORDER BY {columns}"
-                    cursor.execute(f"SELECT count(*) FROM ({ordered}) t")
-                else:
-                    cursor.execute(f"SELECT count(*) FROM {relation} WHERE ctid < '({pages},0)'::tid")
-                used += pages * page_bytes
-        return used
-
-
-class PostgresBulkWriter:
-    """COPY in binary form, encoded by pgpq, with other statements in the same transaction.
-
-    ADBC's ingest would do it too, at three times the client's CPU per row.
-    """
-
-    transactional = True
-    limited: str | None = None
-
-    def __init__(self, connection: psycopg.Connection):
-        self._connection = connection
-
-    def write(self, table: str, rows: "pa.Table") -> None:
-        from pgpq import ArrowToPostgresBinaryEncoder  # imports pyarrow, which driving a load does not need
-
-        columns = sql.SQL(", ").join(map(sql.Identifier, rows.column_names))
-        target = sql.SQL(".").join(map(sql.Identifier, table.split(".")))
-        encoder = ArrowToPostgresBinaryEncoder(rows.schema)
-        statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(target, columns)
-        with as_call_failed(), self._connection.cursor() as cursor, cursor.copy(statement) as copy:
-            copy.write(encoder.write_header())
-            for batch in rows.to_batches():
-                copy.write(encoder.write_batch(batch))
-            copy.write(encoder.finish())
-
-    def execute(self, statement: str) -> int:
-        with as_call_failed():
-            return self._connection.execute(statement.encode()).rowcount
-
-    def commit(self) -> None:
-        with as_call_failed():
-            self._connection.commit()

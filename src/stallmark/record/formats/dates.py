@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 
-from stallmark.record.formats.sentences import refusal
+from stallmark.record.formats.sample import refusal
 
 _STAMP = re.compile(
     r"(?P<first>[0-9]{1,4})(?P<between>[-/.:])(?P<second>[0-9]{1,2})(?P=between)(?P<third>[0-9]{1,4})"

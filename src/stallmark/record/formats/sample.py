@@ -11,14 +11,56 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import tzinfo
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
-from stallmark.record.formats.sentences import load_yaml, refusal
+from stallmark.errors import StallmarkError
+
+# Sentences on files: refusals and notes, as `sentences.yaml` has them.
+
+_NAMED = 8  # maximum names in a sentence
+
+
+@cache
+def load_yaml(name: str) -> dict[str, Any]:
+    """Return the content of a YAML file of this room."""
+    from ruamel.yaml import YAML
+
+    return YAML(typ="safe", pure=True).load(resources.files(__package__) / f"{name}.yaml")
+
+
+def refusal(kind: str, path: object = "", **facts: object) -> StallmarkError:
+    """Return the error with the sentence of that kind on the file at `path`."""
+    table = load_yaml("sentences")
+    return StallmarkError(table["refusals"][kind].format(path=path, **table["commands"], **facts))
+
+
+def note(kind: str, **facts: object) -> str:
+    return load_yaml("sentences")["notes"][kind].format(**facts)
+
+
+def first_names(names: Sequence[str]) -> str:
+    """Return the first names, for a sentence."""
+    return ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+
+
+def in_quotes(text: str) -> str:
+    """Return a text of a file for a place between single quotes of a shell's command, which it cannot end."""
+    return text.replace("'", r"'\''")
+
+
+def count_with_noun(count: int, noun: str) -> str:
+    """Return a number with its noun: 1 time, 3 times."""
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
+# Text and JSON, read as a stream.
 
 _CHUNK = 1 << 20
 _LONGEST = 1 << 24
@@ -144,6 +186,9 @@ class JsonArray:
 
 def _whole(digits: str) -> float:
     return int(digits) if len(digits) <= _DIGITS else float(digits)
+
+
+# Counters and samples.
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from stallmark.record.manifest.course import LeftWaiting, ManifestPart, RunSecond
-from stallmark.record.manifest.storage import ServiceLevelObjective
-from stallmark.record.probe import DirectIo
+from stallmark.record.manifest.storage import DirectIo, ServiceLevelObjective
 
 # The depth of the brokerage's history of trades, from the scale of its database. Everything that shows or judges it
 # takes it from here.

@@ -1,28 +1,216 @@
-"""The tables of causes: the division of response time, laws, associations with throughput, predictions, and how two
-sides differ."""
+"""Where the time went: the users' time by wait class and what moved with throughput, the response time by part, laws,
+predictions, and how two sides differ."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
 
 from stallmark import format
-from stallmark.analysis.bottleneck.summary import PARTS, Associated, Association, Demands, StepCause
-from stallmark.analysis.cause.evidence import Cause, Evidence
+from stallmark.analysis.cause_evidence import Cause, Evidence
 from stallmark.analysis.compare.summary import PairComparison
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.format import percent
-from stallmark.report.columns import by_reason, step_labels, step_rows
-from stallmark.report.document import Block, Fold, Section, Title, Words, table_blocks
+from stallmark.analysis.read.server_summary import WAIT_CLASSES
+from stallmark.analysis.step_summary import PARTS, Associated, Association, Demands, StepCause, StepSummary
+from stallmark.format import coefficient, percent
+from stallmark.report.columns import by_reason, panels, step_labels, step_rows
+from stallmark.report.document import Block, Fold, Grid, Section, Title, Words, table_blocks
+from stallmark.report.figures import (
+    NEUTRAL,
+    WAIT_COLOURS,
+    Figure,
+    KeyItem,
+    looks,
+    note,
+    places,
+    plain,
+    rounded,
+    stacked,
+)
 from stallmark.report.table import Cell, Rows, Table, group, named_rows, number, numbers, word
+from stallmark.report.text import PART_NAMES, reading, sentence
 from stallmark.report.text import cause as words
-from stallmark.report.text import sentence
 from stallmark.report.text.device import law_words
-from stallmark.report.text.terms import PART_NAMES
+from stallmark.report.text.reading import Panel
+from stallmark.stats.dependence import Correlation
 from stallmark.stats.thresholds import ASSOCIATION_BIN_S, CONFIDENCE
+
+WAIT_NAMES = {
+    "io": "I/O",
+    "wal": "WAL",
+    "replica": "replica",
+    "lock": "lock",
+    "latch": "latch",
+    "memory": "memory",
+    "parallel": "parallel",
+    "worker": "worker",
+    "cpu": "CPU",
+    "client": "client",
+    "other": "other",
+}
+assert set(WAIT_NAMES) == set(WAIT_CLASSES)
+ROW, HEAD, FOOT = 26, 30, 42  # px: a row, a panel's title, the axis below
+
+
+def wait_figure(experiment: ExperimentSummary) -> Figure | None:
+    """Return stacked shares of the users' sampled time; None when no step was sampled."""
+    steps = [s for s in experiment.steps if s.waits.share]
+    if not steps:
+        return None
+    labels = step_labels(experiment)
+    parts = panels(steps)
+    seen = {name for s in steps for name, share in (s.waits.share or {}).items() if share}
+    # Rare classes are omitted unless observed, so that the key stays short.
+    order = [name for name in WAIT_NAMES if name not in reading.WAITS_EXPLAINED or name in seen]
+    made = _rows_chart(parts, labels, barmode="stack", bargap=0.24, hovermode="y unified")
+    made.update_xaxes(range=[0, 100], tickvals=[0, 25, 50, 75, 100], ticktext=["0", "25", "50", "75", "100 %"])
+    for place, panel in zip(places(len(parts)), parts, strict=True):
+        for name in order:
+            values = [100 * (s.waits.share or {}).get(name, 0.0) for s in panel.steps]
+            made.add_bar(
+                orientation="h",
+                name=WAIT_NAMES[name],
+                x=rounded(values),
+                y=list(range(len(panel.steps))),
+                text=[f"{v:.0f}" if v >= 5 else "" for v in values],
+                textposition="inside",
+                insidetextanchor="middle",
+                textangle=0,
+                constraintext="none",
+                hovertemplate="%{x:.1f} %",
+                marker={"color": WAIT_COLOURS[name]},
+                yaxis=f"y{place}",
+            )
+    return Figure(
+        id="waits",
+        title="Where the users’ time went",
+        unit="share of the users’ sampled time",
+        emulated=any(p.emulated for p in parts),
+        summary=_wait_summary(steps, labels),
+        method=reading.WAITS
+        + "".join(f"{text} " for name, text in reading.WAITS_EXPLAINED.items() if name in order)
+        + reading.WAITS_ARE_NO_CAUSE,
+        chart=made,
+        header=["step", *(WAIT_NAMES[n] for n in order), "most frequent waits"],
+        rows=[
+            [
+                labels[s.key],
+                *(format.share((s.waits.share or {}).get(n, 0.0)) for n in order),
+                ", ".join(f"{event} {format.share(part)}" for event, part in s.waits.top[:4]) or format.NONE,
+            ]
+            for s in steps
+        ],
+        key=[KeyItem(WAIT_NAMES[n], WAIT_COLOURS[n], None, "bar") for n in order],
+        wide=True,
+    )
+
+
+def correlation_figures(experiment: ExperimentSummary) -> list[Figure]:
+    """Return one figure per pair of series, a row per step with its 95 % interval."""
+    pairs = dict.fromkeys((c.left, c.right, c.right_unit) for s in experiment.steps for c in s.bottleneck.correlations)
+    return [_correlation(experiment, pair, number) for number, pair in enumerate(pairs)]
+
+
+def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], number: int) -> Figure:
+    labels = step_labels(experiment)
+    seen = looks([s.variant for s in experiment.steps])
+    by_step: dict[str, Correlation] = {
+        s.key: c for s in experiment.steps for c in s.bottleneck.correlations if (c.left, c.right, c.right_unit) == pair
+    }
+    # Steps that are too short have no correlation.
+    steps = [s for s in experiment.steps if s.key in by_step]
+    parts = panels(steps)
+    made = _rows_chart(parts, labels, hovermode="closest")
+    ticks = {"tickvals": [-1, -0.5, 0, 0.5, 1], "ticktext": ["−1", "−0.5", "0", "0.5", "1"]}
+    made.update_xaxes(range=[-1.05, 1.05], zeroline=True, **ticks)
+    for place, panel in zip(places(len(parts)), parts, strict=True):
+        values = [by_step[s.key] for s in panel.steps]
+        made.add_scatter(
+            mode="markers",
+            name="r",
+            x=[round(c.r, 3) for c in values],
+            y=list(range(len(values))),
+            error_x={
+                "symmetric": False,
+                "array": [round(c.high - c.r, 3) for c in values],
+                "arrayminus": [round(c.r - c.low, 3) for c in values],
+                "color": NEUTRAL,
+                "thickness": 2,
+                "width": 0,
+            },
+            marker={
+                "size": 9,
+                "color": [seen[s.variant].colour for s in panel.steps],
+                "symbol": [seen[s.variant].symbol for s in panel.steps],
+            },
+            text=[f"r {coefficient(c.r)} [{coefficient(c.low)}, {coefficient(c.high)}], n {c.n:,}" for c in values],
+            yaxis=f"y{place}",
+        )
+    left, right, unit = pair
+    return Figure(
+        id=f"correlation-{number}",
+        title=f"{left[:1].upper()}{left[1:]} against {right}, {unit}",
+        unit=reading.CORRELATION_UNIT,
+        emulated=any(p.emulated for p in parts),
+        summary=" ".join(
+            reading.correlation(labels[s.key], c.r, c.low, c.high) for s in steps for c in [by_step[s.key]]
+        ),
+        method=reading.correlation_method(unit),
+        chart=made,
+        header=["step", "r", "95 % low", "95 % high", "n", "unit"],
+        rows=[
+            [labels[s.key], coefficient(c.r), coefficient(c.low), coefficient(c.high), format.count(c.n), unit]
+            for s in steps
+            for c in [by_step[s.key]]
+        ],
+    )
+
+
+def _rows_chart(parts: Sequence[Panel], labels: dict[str, str], **layout: Any) -> go.Figure:
+    """Return an empty chart with panels below each other, a row of equal height per step, first step uppermost."""
+    plots = [(HEAD if panel.title else 8, len(panel.steps) * ROW) for panel in parts]
+    made, tops = stacked(plots, 0, FOOT, left=10, right=30, **layout)
+    for place, top, panel in zip(places(len(parts)), tops, parts, strict=True):
+        count = len(panel.steps)
+        rows = {"range": [count - 0.5, -0.5], "tickvals": list(range(count)), "showgrid": False, "zeroline": False}
+        names = [plain(labels[step.key], 24) for step in panel.steps]
+        made.update_layout({f"yaxis{place}": rows | {"ticktext": names}})
+        if panel.title:
+            note(made, panel.title, 40, bold=True, y=top, yshift=3)
+    return made
+
+
+def _wait_summary(steps: Sequence[StepSummary], labels: dict[str, str]) -> str:
+    parts = []
+    for step in steps:
+        share = step.waits.share or {}
+        first, second = sorted(share, key=lambda n: -share[n])[:2]
+        parts.append(
+            f"{labels[step.key]}: {WAIT_NAMES[first]} {format.share(share[first])}, "
+            f"{WAIT_NAMES[second]} {format.share(share[second])}"
+        )
+    return "; ".join(parts) + "."
+
+
+def waits_section(experiment: ExperimentSummary) -> Section:
+    waits, moved = wait_figure(experiment), correlation_figures(experiment)
+    correlations = [Words(reading.CORRELATION, "lead"), Grid(moved)] if moved else []
+    blocks = [*([waits] if waits else []), *correlations]
+    return Section("waiting", "Waits of the users", blocks)
+
+
+def streams_section(experiment: ExperimentSummary) -> Section:
+    waits = wait_figure(experiment)
+    blocks = [Words(reading.STREAM_WAITS, "lead"), waits] if waits else []
+    return Section("waiting", "Waits of the streams", blocks)
 
 
 def response_times(experiment: ExperimentSummary) -> Table | None:
     """Return the response time by part, or None if it is known for no step."""
     labels = step_labels(experiment)
-    known = [(labels[step.key], step.cause.budget) for step in experiment.steps if step.cause and step.cause.budget]
+    known = [(labels[step.key], step.budget) for step in experiment.steps if step.budget]
     parts = [name for name in PARTS if any(budget.parts_ms[name] > 0 for _, budget in known)]
     marked = [(step + "*" * (not budget.device_known), budget) for step, budget in known]
     return named_rows("step", marked).table_if_any(
@@ -173,7 +361,7 @@ def _signed(value: float | None) -> str:
     return text if value == 0 or text.startswith("<") else f"{'+' if value > 0 else '−'}{text}"
 
 
-def section(experiment: ExperimentSummary) -> Section:
+def causes_section(experiment: ExperimentSummary) -> Section:
     """Return the division of every step's response time, and the predictions for faster reads."""
     moved = table_blocks(associations(experiment), "Strength, lag and elasticity against throughput")
     obeyed = table_blocks(laws(experiment), "Little’s law and the utilisation law")

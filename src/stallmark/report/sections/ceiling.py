@@ -10,9 +10,9 @@ from stallmark import format
 from stallmark.analysis.ceiling import Ceiling, Level
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
+from stallmark.analysis.flash_for_memory import FlashKind
 from stallmark.analysis.metrics import METRICS
-from stallmark.analysis.pool_curve.curve import CurveSize, Fit, Mean, PoolCurve
-from stallmark.analysis.pool_curve.findings import FlashKind
+from stallmark.analysis.pool_curve import CurveSize, Fit, Mean, PoolCurve
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import plural
 from stallmark.record.manifest.workload import LimitSeen

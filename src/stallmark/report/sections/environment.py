@@ -8,8 +8,7 @@ from stallmark import format
 from stallmark.analysis.compare.settings import settings_in_effect
 from stallmark.analysis.compare.sides import variant
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.probe.against_database import AgainstProbe
-from stallmark.analysis.probe.drift import DRIFTED, UNKNOWN, Drift, DriftRow, DriftVerdict
+from stallmark.analysis.probe_comparison import DRIFTED, UNKNOWN, AgainstProbe, Drift, DriftRow, DriftVerdict
 from stallmark.analysis.read.active_set import ActiveSet, FlashUse
 from stallmark.analysis.run import RunSummary
 from stallmark.record.devices import data_device_label
@@ -35,12 +34,11 @@ from stallmark.report.document import (
 from stallmark.report.sections.timeline import active_figures
 from stallmark.report.table import Cell, Rows, Table, fields, if_known, named_rows, number, word
 from stallmark.report.text import device as device_words
-from stallmark.report.text import sentence
+from stallmark.report.text import sentence, term
 from stallmark.report.text import server as read_words
 from stallmark.report.text.cautions import during
 from stallmark.report.text.device import EMULATED
 from stallmark.report.text.probe import preconditioned
-from stallmark.report.text.terms import term
 
 # The environment of the experiment, from the manifests: values on which runs differ are all listed.
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from stallmark import format
+from stallmark.analysis.environment_cautions import Pair, Rates, pairs
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.server_io import AUTOVACUUM
 from stallmark.analysis.read.server_summary import (
@@ -24,12 +25,11 @@ from stallmark.analysis.read.server_summary import (
     ServerState,
 )
 from stallmark.analysis.read.server_views import VolumeSummary
-from stallmark.analysis.server_cautions import Pair, Rates, pairs
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.report.columns import step_labels, step_rows
 from stallmark.report.document import Block, Section, Words, table_blocks
+from stallmark.report.sections.cause import WAIT_NAMES
 from stallmark.report.sections.transactions import statements
-from stallmark.report.sections.waits import WAIT_NAMES
 from stallmark.report.table import (
     PERCENTILES,
     Cell,

@@ -28,9 +28,8 @@ from stallmark.report.document import (
 from stallmark.report.figures import looks
 from stallmark.report.table import Cell, Rows, Table, numbers, word
 from stallmark.report.text import experiment as words
-from stallmark.report.text import mark_word, reading, sentence
+from stallmark.report.text import mark_word, reading, sentence, term
 from stallmark.report.text.device import EMULATED, device_names, injected
-from stallmark.report.text.terms import term
 
 # The head of a document about runs on a database: its answer, the line under its title, and its banner.
 

@@ -4,22 +4,20 @@ import math
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary, GateVerdict, gate_verdicts
-from stallmark.analysis.metrics import METRICS, SHARE
-from stallmark.analysis.points import group
+from stallmark.analysis.gates import Gate
+from stallmark.analysis.metrics import METRICS, SHARE, group
+from stallmark.analysis.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel
 from stallmark.analysis.steady import Steadiness
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.thresholds import Threshold, verdicts_over_steps
-from stallmark.analysis.validity.gates import Gate
-from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel
 from stallmark.format import signed
 from stallmark.report.columns import by_reason, step_labels, step_rows
 from stallmark.report.document import Block, Fold, Note, Notes, Section, Shown, Words, table_blocks
 from stallmark.report.table import Cell, Rows, Table, number, word
-from stallmark.report.text import reading, sentence
+from stallmark.report.text import reading, sentence, term
 from stallmark.report.text import steady as steady_words
 from stallmark.report.text import validity as gate_words
 from stallmark.report.text.steady import GIVEN_UP, method, missing_verdict_reason, not_known, threshold_missed
-from stallmark.report.text.terms import term
 from stallmark.report.text.validity import allowed, asks, figure
 
 # The validity gates as a table: the requirement of each, and its figures in each step.

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from stallmark.analysis.bottleneck.summary import Associated, Association, NoteKind, Source
-from stallmark.analysis.cause.evidence import CauseKind, ChangeKind, ComparedFigure, Evidence
+from stallmark.analysis.cause_evidence import CauseKind, ChangeKind, ComparedFigure, Evidence
 from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.what_if import WhatIfs
+from stallmark.analysis.prediction import WhatIfs
+from stallmark.analysis.step_summary import Associated, Association, NoteKind, Source
 from stallmark.format import number, per_transaction, percent, signed
-from stallmark.report.text import NameFirst, clause, says
-from stallmark.report.text.templates import Format
-from stallmark.report.text.terms import PART_NAMES, term
+from stallmark.report.text import PART_NAMES, Format, NameFirst, clause, says, term
 from stallmark.stats.thresholds import CONFIDENCE, MODEL_ERROR
 
 SENTENCES: Mapping[Kind, str] = {

@@ -5,13 +5,12 @@ from typing import Any
 
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.compare.settings import StorageKind
+from stallmark.analysis.environment_cautions import AboveKind, ArrayKind, HistoryKind
 from stallmark.analysis.finding import DataKind, EndKind, Finding, Kind
-from stallmark.analysis.probe.saturation import PageCacheKind
-from stallmark.analysis.storage_cautions import AboveKind, ArrayKind, HistoryKind
+from stallmark.analysis.probe import PageCacheKind
 from stallmark.errors import as_reason
 from stallmark.format import count, factor, listed, percent, quoted, size
-from stallmark.report.text import clause, says, sentence
-from stallmark.report.text.terms import depth, scope
+from stallmark.report.text import clause, depth, says, scope, sentence
 from stallmark.stats.thresholds import REPLICATES
 
 # The wording of the caution on I/O above the device.

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stallmark.analysis.bottleneck.device_verdict import DeviceKind, JudgedDevice
+from stallmark.analysis.bottleneck import DeviceKind, JudgedDevice
 from stallmark.analysis.ceiling import CeilingKind, MailIoKind
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.pool_curve.findings import CurveKind, FlashKind
+from stallmark.analysis.flash_for_memory import FlashKind
+from stallmark.analysis.pool_curve import CurveKind
 from stallmark.format import (
     count,
     display_name,
@@ -22,9 +23,7 @@ from stallmark.format import (
     size,
 )
 from stallmark.record.manifest.course import ChosenSize
-from stallmark.report.text import clause, says
-from stallmark.report.text.templates import Format
-from stallmark.report.text.terms import UNSURE, indicative, pool, rate
+from stallmark.report.text import UNSURE, Format, clause, indicative, pool, rate, says
 
 # The wording of a ceiling: the load that was searched for, at which the service level holds.
 

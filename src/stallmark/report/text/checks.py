@@ -9,11 +9,9 @@ from stallmark.analysis.compare.summary import CheckKind, ReasonKind
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.metrics import METRICS
 from stallmark.format import listed, per_transaction, percent, size, up_to
-from stallmark.report.text import clause, says, sentence
+from stallmark.report.text import Format, clause, in_brackets, says, sentence, term
 from stallmark.report.text.cautions import changes, during
 from stallmark.report.text.device import labelled
-from stallmark.report.text.templates import Format
-from stallmark.report.text.terms import in_brackets, term
 from stallmark.stats.thresholds import AGAIN, FOREIGN_CPU, FOREIGN_IO, GROWTH, READS_AT_ONE_POOL, SAME
 
 MOST_REASONS, MOST_NAMES, MOST_DIFFERENCES = 2, 3, 4

@@ -4,18 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stallmark import format
-from stallmark.analysis.compare.plan import RunsPlan
+from stallmark.analysis.compare.claims import RunsPlan
 from stallmark.analysis.compare.sides import Unpaired
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, PairKind, Ratio, Verdict
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.metrics import SHARE
 from stallmark.errors import as_reason
 from stallmark.format import listed, percent, short
-from stallmark.report.text import says, sentence
+from stallmark.report.text import Format, says, sentence, term
 from stallmark.report.text.cause import because_of
 from stallmark.report.text.checks import CHECKS, MOST_REASONS, metric_title
-from stallmark.report.text.templates import Format
-from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import CONFIDENCE, POWER, REPLICATES
 
 METHODS = (

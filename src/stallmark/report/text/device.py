@@ -2,14 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from stallmark.analysis.bottleneck.device_verdict import DeviceKind, JudgedDevice
-from stallmark.analysis.bottleneck.summary import Law, LawKind
+from stallmark.analysis.bottleneck import DeviceKind, JudgedDevice
 from stallmark.analysis.finding import Kind
+from stallmark.analysis.step_summary import Law, LawKind
 from stallmark.format import listed, number, percent, up_to
 from stallmark.record.devices import DeviceLabel
-from stallmark.report.text import says
-from stallmark.report.text.templates import Format, Template
-from stallmark.report.text.terms import PART_NAMES
+from stallmark.report.text import PART_NAMES, Format, Template, says
 from stallmark.stats.thresholds import DEVICE_OWN, LOCKS_SAID, LOG_SAID
 
 # The wording of the verdict on a step's device: is it the bottleneck?

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from stallmark import format
-from stallmark.analysis.bottleneck.device_verdict import DeviceKind
+from stallmark.analysis.bottleneck import DeviceKind
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.finding import ExperimentKind, Finding, Kind
 from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, up_to
-from stallmark.report.text import clause, says, sentence
-from stallmark.report.text.terms import UNSURE, commit_rate, indicative, pool, rate, times
+from stallmark.report.text import UNSURE, clause, commit_rate, indicative, pool, rate, says, sentence, times
 from stallmark.stats.thresholds import REPLICATES
 
 # The wording of an experiment's findings.

@@ -3,11 +3,10 @@
 from typing import Any
 
 from stallmark.analysis.compare.summary import Verdict
-from stallmark.analysis.loads.step import LoadsKind
+from stallmark.analysis.load_steps import LoadsKind
 from stallmark.errors import as_reason
 from stallmark.format import factor, listed, number, per_second, percent, plural, quoted, share, signed
-from stallmark.report.text import says
-from stallmark.report.text.terms import UNSURE, indicative, term
+from stallmark.report.text import UNSURE, indicative, says, term
 
 NO_SLIDE = "These runs have no summary slide: no load was measured in any step."
 LOADS = (

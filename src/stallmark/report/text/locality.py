@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 
 from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.locality.summary import LocalityKind
-from stallmark.analysis.locality.traced import Traced
+from stallmark.analysis.locality import LocalityKind
+from stallmark.analysis.locality_trace import Traced
 from stallmark.format import coefficient, count, listed, number, percent, portion, seconds, share, signed, size
-from stallmark.report.text import clause, says
-from stallmark.report.text.templates import Format
+from stallmark.report.text import Format, clause, says
 
 QUESTION = (
     "How much does the load read at each memory size, how large and how hot are the data it reads, and who reads them?"

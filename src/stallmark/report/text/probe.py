@@ -4,12 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.probe.saturation import Differs, ProbeKind
+from stallmark.analysis.probe import Differs, ProbeKind
 from stallmark.format import factor, listed, number, percent, signed, size
 from stallmark.record.manifest.storage import Precondition
-from stallmark.report.text import clause, says
-from stallmark.report.text.templates import Format
-from stallmark.report.text.terms import term
+from stallmark.report.text import Format, clause, says, term
 from stallmark.stats.thresholds import PROBE_DRIFT, PROBE_SLUMPS
 from stallmark.stats.thresholds import SAME as ALIKE
 

@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 
 from stallmark.analysis.finding import Kind
-from stallmark.analysis.profile.rates import Measure, ProfileKind
+from stallmark.analysis.profile_rates import Measure, ProfileKind
 from stallmark.errors import as_reason, as_sentence
 from stallmark.format import duration, factor, listed, moment, number, percent, roughly, share, size, up_to, zone
-from stallmark.record.profile.interval_table import FileClass
-from stallmark.record.profile.manifest import Source
-from stallmark.report.text import says
-from stallmark.report.text.templates import Format
+from stallmark.record.profile import FileClass, Source
+from stallmark.report.text import Format, says
 
 QUESTION = "What does this server do, hour by hour, and what does it wait for?"
 PERCENTILES = (

@@ -4,12 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from stallmark.analysis.finding import Kind
 from stallmark.analysis.queries import MANY, QueryKind
-from stallmark.analysis.read.interval import ReadKind
+from stallmark.analysis.read.times import ReadKind
 from stallmark.format import factor as times
 from stallmark.format import listed, number
-from stallmark.report.text import says
-from stallmark.report.text.templates import Format
-from stallmark.report.text.terms import indicative
+from stallmark.report.text import Format, indicative, says
 
 FIGURES = {"power": "query power", "throughput": "query throughput", "composite": "composite of power and throughput"}
 

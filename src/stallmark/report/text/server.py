@@ -2,15 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
+from stallmark.analysis.environment_cautions import ServerKind
 from stallmark.analysis.finding import Kind
-from stallmark.analysis.read.interval import ReadKind
+from stallmark.analysis.read.times import ReadKind
 from stallmark.analysis.run import RunKind
-from stallmark.analysis.server_cautions import ServerKind
 from stallmark.format import NONE, display_name, listed, number, percent, plural, size
 from stallmark.record.query_store import resume_command, stop_reason
-from stallmark.report.text import NameFirst, says
-from stallmark.report.text.templates import Format
-from stallmark.report.text.terms import first_three, scope
+from stallmark.report.text import Format, NameFirst, first_three, says, scope
 from stallmark.stats.thresholds import BURST
 
 # The wording of faults in recorded data, and of facts that follow from them at once.

@@ -5,16 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from stallmark.analysis.ceiling import CeilingKind
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison
 from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.read.interval import CyclesBy
+from stallmark.analysis.read.times import CyclesBy
 from stallmark.analysis.steady import CycleKind, Rate, Steadiness, SteadyKind
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.thresholds import applies, ceilings, enough_bytes
+from stallmark.analysis.thresholds import Rule, applies, ceilings, enough_bytes
 from stallmark.format import percent, short, signed, size
-from stallmark.report.text import clause, says
+from stallmark.report.text import Format, clause, says, term
 from stallmark.report.text.ceiling import level
-from stallmark.report.text.templates import Format
-from stallmark.report.text.terms import term
-from stallmark.rules import Rule
 from stallmark.stats.thresholds import DRIFT, NO_RANGE, UNSTEADY_P
 
 # The wording of steadiness while the load was measured, and of the checkpoint cycles that figures are over.

@@ -4,14 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.validity.gates import Gate
-from stallmark.analysis.validity.invalid import CounterSource, ValidityKind
-from stallmark.analysis.validity.kinds import GateKind, ServiceLevelKind
-from stallmark.analysis.validity.service_level import LevelOutcome
+from stallmark.analysis.gates import Gate, GateKind
+from stallmark.analysis.service_level import LevelOutcome, ServiceLevelKind
+from stallmark.analysis.validity import CounterSource, ValidityKind
 from stallmark.errors import as_reason
 from stallmark.format import display_name, listed, number, percent, plural, short
-from stallmark.report.text import NameFirst, clause, says
-from stallmark.report.text.templates import Format, Template
+from stallmark.report.text import Format, NameFirst, Template, clause, says
 
 # The wording of the validity gates: requirement, figure, limit, and why a gate failed.
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import mmap
 import os
 import sys
-import tempfile
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Self
 
 import numpy as np
 
-from stallmark.storage.emulator.build import preloadable
+from stallmark.storage.emulator.arrays import new_shared_file, preloadable
 from stallmark.storage.emulator.models import UnsupportedSystem
 
 SLOTS = 1 << 18
@@ -67,18 +66,9 @@ class IoTrace:
     def create(cls, file: Path, *, build_dir: Path, slots: int = SLOTS) -> Self:
         """Build the library if need be and write a new ring (best below /dev/shm, mode 0600); raise as `prepare`."""
         library = cls.prepare(build_dir)
-        descriptor, scratch = tempfile.mkstemp(dir=file.parent, prefix=f"{file.name}.")
-        try:
-            size = _HEAD.itemsize + slots * EVENT.itemsize
-            os.ftruncate(descriptor, size)
-            trace = cls(file, library, mmap.mmap(descriptor, size))
+        with new_shared_file(file, _HEAD.itemsize + slots * EVENT.itemsize) as shared:
+            trace = cls(file, library, shared)
             trace._head["magic"], trace._head["slots"] = _MAGIC, slots
-            os.replace(scratch, file)
-        except BaseException:
-            os.unlink(scratch)
-            raise
-        finally:
-            os.close(descriptor)
         return trace
 
     def environment(self, others: Mapping[str, str]) -> dict[str, str]:

@@ -1,1 +1,0 @@
-"""The cause of a difference between two variants, by the parts of their response times."""

@@ -1,1 +1,0 @@
-"""Runs of several loads: every load by itself, and what they did to each other."""

@@ -1,1 +1,0 @@
-"""Probes of raw storage: saturation, drift, and the share of the raw performance that a database achieved."""

@@ -1,1 +1,0 @@
-"""The embedded PostgreSQL: a server of our own in its own folder."""

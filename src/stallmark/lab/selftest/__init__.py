@@ -1,1 +1,0 @@
-"""`stallmark selftest`: try on a server all that Stallmark does."""

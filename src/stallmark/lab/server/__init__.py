@@ -1,1 +1,0 @@
-"""`stallmark server`: a SQL Server of your own in a container."""

@@ -1,1 +1,0 @@
-"""pgbench's scripts as they are: its expressions, functions and distributions, and its commands."""

@@ -1,1 +1,0 @@
-"""PostgreSQL 16 and later, read through its statistics views with pg_monitor alone."""

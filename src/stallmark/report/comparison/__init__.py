@@ -1,1 +1,0 @@
-"""The comparison of variants as a page, in Markdown and in the terminal."""

@@ -1,1 +1,0 @@
-"""Probes of raw storage: page, figures, tables, terminal."""

@@ -1,1 +1,0 @@
-"""Reports of query runs: charts, tables and the terminal view."""

@@ -1,1 +1,0 @@
-"""Probes: raw storage, measured without a database, for its rates, its saturation, and changes over time."""

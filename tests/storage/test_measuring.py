@@ -1,0 +1,185 @@
+"""Steps are measured on the device that is meant: a program in fio's place, and fio itself where it is installed."""
+
+import shutil
+import sys
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+
+from stallmark.analysis.probe import ProbeKind, read_probe, summarise_probes
+from stallmark.errors import StallmarkError
+from stallmark.record.manifest.course import Scenario, Variant
+from stallmark.record.manifest.storage import Asked
+from stallmark.record.reader import find_records
+from stallmark.storage.block_devices import InMemory
+from stallmark.storage.emulator.arrays import EmulatedArrays
+from stallmark.storage.emulator.models import ArrayModel
+from stallmark.storage.patterns import PATTERNS, SHORT_STEPS
+from stallmark.storage.probe import ProbePlace, in_steps, measure, record_probe
+from stallmark.storage.probe_file import LEAST_BYTES, ProbeFile, make_probe_file
+from stallmark.storage.programs import can_probe
+
+MODEL = ArrayModel(4, 5, 5, 1, 100)
+READ = Asked(PATTERNS["8k-random-read"], 8)
+FAKE = f"""#!{sys.executable}
+import json, os, sys
+asked = dict(option[2:].split("=", 1) for option in sys.argv[1:] if "=" in option)
+if "--version" in sys.argv:
+    print("fio-3.99")
+elif os.environ.get("FAIL"):
+    sys.exit(os.environ["FAIL"])
+else:
+    threads = int(asked["numjobs"]) * int(asked["iodepth"])
+    ios = 1000 * threads
+    times = dict(mean=1e6, bins={{"1000000": ios}})
+    done = dict(io_bytes=ios * 8192, runtime=1000, total_ios=ios, lat_ns=times, clat_ns=times)
+    json.dump(dict(jobs=[dict(error=0, read=done, write=done)]), open(asked["output"], "w"))
+    open("preload", "w").write(os.environ.get("LD_PRELOAD", "none"))
+"""
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    program = tmp_path / "bin" / "fio"
+    program.parent.mkdir()
+    program.write_text(FAKE)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def file(tmp_path):
+    return ProbeFile(tmp_path / "file", LEAST_BYTES, ours=True)
+
+
+@dataclass
+class Devices:
+    """Emulated ones, which see so many I/Os of each step."""
+
+    sees: int
+    engaged: ArrayModel | None = MODEL
+    reads: int = 0
+
+    def environment(self):
+        return {"LD_PRELOAD": "emulation.so"}
+
+    def model(self, name):
+        return self.engaged
+
+    def counters(self):
+        found = {"data": SimpleNamespace(reads=self.reads, writes=0)}
+        self.reads += self.sees
+        return found
+
+
+def test_a_real_device_is_measured_without_any_emulation_of_ours(fake, file, monkeypatch):
+    monkeypatch.setenv("LD_PRELOAD", "")
+    monkeypatch.setenv("STALLMARK_EMULATED_ARRAYS", "/somewhere")
+    [step] = measure(file, [READ], 1)
+    assert (step.iops, step.mean_ms) == (8000, 1)
+    assert (fake / "preload").read_text() == "none"
+
+
+def test_an_emulated_device_must_have_seen_the_probe(fake, file):
+    [step] = measure(file, [READ], 1, Devices(8000))
+    assert step.iops == 8000 and (fake / "preload").read_text() == "emulation.so"
+    with pytest.raises(StallmarkError, match=r"saw 100 of the 8,000 I/Os of its probe, .* must not be mixed up"):
+        measure(file, [READ], 1, Devices(100))
+
+
+def test_one_that_is_not_slow_at_the_moment_is_refused(fake, file):
+    with pytest.raises(StallmarkError, match="not slow at the moment"):
+        measure(file, [READ], 1, Devices(8000, engaged=None))
+
+
+def test_nothing_is_written_to_what_is_not_ours(fake, file):
+    foreign = ProbeFile(file.path, file.bytes, ours=False)
+    with pytest.raises(StallmarkError, match="nothing is ever written to it"):
+        measure(foreign, [Asked(PATTERNS["8k-random-write"], 1)], 1)
+
+
+@pytest.mark.parametrize(
+    ("complaint", "sentence"),
+    [
+        ("fio: looks like your file system does not support direct=1/buffered=0", "could not open the file for direct"),
+        ("fio: io_u error: No space left on device", "ran out of space"),
+        ("fio: something else", r"fio failed \(fio: something else\)"),
+    ],
+)
+def test_what_goes_wrong_is_a_sentence(fake, file, monkeypatch, complaint, sentence):
+    monkeypatch.setenv("FAIL", complaint)
+    with pytest.raises(StallmarkError, match=sentence) as refused:
+        measure(file, [READ], 1)
+    assert "\n" not in str(refused.value)
+
+
+def test_without_fio_it_says_how_to_come_by_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "needs fio, which is not on the PATH: install it (Debian and Ubuntu: apt install fio" in (can_probe() or "")
+    with pytest.raises(StallmarkError, match="needs fio"):
+        in_steps(tmp_path / "new", SHORT_STEPS, seconds=1, size_bytes=LEAST_BYTES)
+    assert not (tmp_path / "new").exists(), "no file is written for nothing"
+
+
+def test_a_record_that_was_cut_keeps_what_was_measured(fake, file, monkeypatch):
+    def fail(number, step):
+        monkeypatch.setenv("FAIL", "fio: the cable is out")
+
+    place = ProbePlace("e", 1, Scenario(name="probe"), Variant(name="array"))
+    with pytest.raises(StallmarkError, match="cable"):
+        record_probe(fake / "runs" / "01", place, file, (READ, READ), 1, "2026-11-22T08:00:00", None, fail)
+    [record] = find_records([fake / "runs"])
+    assert record.is_probe and "cable" in (record.incomplete_because or "")
+    assert [step.iops for step in read_probe(record).steps] == [8000]
+    [cut] = [one for one in summarise_probes([record]).cautions if one.kind is ProbeKind.INCOMPLETE]
+    assert cut.facts["probe"] == "array" and "fio failed" in cut.facts["said"]
+
+
+needs_fio = pytest.mark.skipif(can_probe() is not None, reason=can_probe() or "")
+
+
+def test_memory_is_no_storage(fake, monkeypatch):
+    def in_memory(folder):
+        raise InMemory(f"{folder} is in memory (tmpfs): no device is behind it.")
+
+    monkeypatch.setattr("stallmark.storage.probe.device_behind", in_memory)
+    with pytest.raises(
+        StallmarkError, match=r"is in memory \(tmpfs\): no device is behind it, and a probe would measure"
+    ):
+        in_steps(fake / "new", SHORT_STEPS, seconds=1, size_bytes=LEAST_BYTES)
+    assert not (fake / "new").exists()
+
+
+@needs_fio
+def test_the_short_probe_of_this_machine(tmp_path, monkeypatch):
+    monkeypatch.setattr("stallmark.storage.probe.refuse_memory", lambda folder: None)
+    found = in_steps(tmp_path / "new", SHORT_STEPS, seconds=0.4, size_bytes=LEAST_BYTES)
+    assert [(step.pattern.name, step.outstanding) for step in found.steps] == [
+        ("8k-random-read", 1), ("8k-random-read", 8), ("8k-random-read", 32), ("256k-sequential-read", 1),
+        ("8k-random-write", 8),
+    ]  # fmt: skip
+    assert not found.emulated and found.tool.startswith("fio-") and not (tmp_path / "new").exists()
+    for step in found.steps:
+        assert step.ios * step.pattern.block_bytes == step.bytes > 0
+        assert sum(count for _, count in step.histogram) == step.ios
+
+
+@needs_fio
+@pytest.mark.skipif(shutil.which("cc") is None or sys.platform != "linux", reason="needs Linux and a C compiler")
+def test_fio_meets_the_emulated_device(tmp_path):
+    disk, elsewhere = tmp_path / "disk", tmp_path / "elsewhere"
+    disk.mkdir()
+    model = ArrayModel(1, 20, 20, 1, 100)
+    with EmulatedArrays.create(tmp_path / "state", {"raw": disk}, {"raw": model}, build_dir=tmp_path / "b") as devices:
+        with make_probe_file(disk, LEAST_BYTES) as file:
+            [step] = measure(file, [Asked(READ.pattern, 2)], 1, devices)
+        with (
+            make_probe_file(elsewhere, LEAST_BYTES) as file,
+            pytest.raises(StallmarkError, match="must not be mixed up"),
+        ):
+            measure(file, [Asked(READ.pattern, 1)], 0.3, devices)
+    assert step.iops < 52, "one disk does 50 a second at most, and finishes the queue after its time"
+    assert step.mean_ms > 20
