@@ -297,7 +297,7 @@ def read_pieces(
 def _encodings(schema: pa.Schema) -> dict[str, Any]:
     """Return Parquet's options. Dictionaries are for what repeats: texts, and counts of histograms, mostly 1."""
     texts = {field.name for field in schema if pa.types.is_string(field.type)}
-    # Of many entities in a sample most are as in the sample before: the compression sees that in whole values alone.
+    # Where a sample has several rows, the value before is another entity's, and their difference is large.
     several = "t" in schema.names and bool(texts - {"epoch", "collector"})
     dictionaries, encodings = [], {}
     for field in schema:
@@ -308,8 +308,7 @@ def _encodings(schema: pa.Schema) -> dict[str, Any]:
             encodings[name] = "BYTE_STREAM_SPLIT"
         elif field.name.endswith("_counts") or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
             dictionaries.append(name)
-        elif several:
-            encodings[name] = "PLAIN"
         else:
-            encodings[name] = "DELTA_BINARY_PACKED" if pa.types.is_integer(kind) else "BYTE_STREAM_SPLIT"
+            differs = pa.types.is_integer(kind) and not several
+            encodings[name] = "DELTA_BINARY_PACKED" if differs else "BYTE_STREAM_SPLIT"
     return {"use_dictionary": dictionaries, "column_encoding": encodings}
