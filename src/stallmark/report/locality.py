@@ -75,21 +75,18 @@ def locality_document(locality: Locality) -> Document:
 
 
 def _sections(locality: Locality, charts: list[Figure]) -> Iterator[Section]:
-    def section(id: str, title: str, *blocks: Block) -> Section:
-        return Section(id, title, blocks)
-
     if locality.pools:
-        yield section("pool", "Over the size of the pool", Shown(pools_table(locality), "Sizes of the pool"))
+        yield Section("pool", "Over the size of the pool", [Shown(pools_table(locality), "Sizes of the pool")])
     if locality.published:
         published = Shown(published_table(locality), "Published figures")
-        yield section("published", "Compared with published figures", Words(words.PUBLISHED, "lead"), published)
+        yield Section("published", "Compared with published figures", [Words(words.PUBLISHED, "lead"), published])
     if locality.traced:
-        yield section("traced", "Behind the traced pool", Words(words.traced(locality.traced), "lead"), Grid(charts))
+        yield Section("traced", "Behind the traced pool", [Words(words.traced(locality.traced), "lead"), Grid(charts)])
     if locality.by_transaction:
         transactions = table_blocks(transactions_table(locality), "Transactions")
-        yield section("transactions", "By transaction", Words(words.TRANSACTIONS, "lead"), *transactions)
+        yield Section("transactions", "By transaction", [Words(words.TRANSACTIONS, "lead"), *transactions])
     if locality.traced or locality.io:
-        yield section("io", "I/Os", Words(words.SIZES, "lead"), *table_blocks(io_table(locality), "I/O"))
+        yield Section("io", "I/Os", [Words(words.SIZES, "lead"), *table_blocks(io_table(locality), "I/O")])
 
 
 def _environment(locality: Locality) -> Section:
