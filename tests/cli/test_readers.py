@@ -17,6 +17,7 @@ from support.synthetic_loads import alone_and_together, make_loads_run
 
 from stallmark import format
 from stallmark.analysis.environment_cautions import shallow_history
+from stallmark.analysis.experiment import summarise
 from stallmark.analysis.loads import summarise_loads
 from stallmark.cli import build, output, summaries
 from stallmark.cli.main import main
@@ -122,9 +123,9 @@ def test_long_records_are_summarised_side_by_side_to_the_same_figures(tmp_path, 
         make_run(tmp_path / f"{number:02d}", Truth(tps=tps, variant=f"v{number}", sequence=number, measured_s=10))
     monkeypatch.setattr(summaries, "ProcessPoolExecutor", Pool)
     monkeypatch.setattr(summaries.os, "cpu_count", lambda: 2)
-    here = summaries.summarise_records(find_records([tmp_path]))
+    here = summaries.on_all_cores(find_records([tmp_path]), summarise)
     monkeypatch.setattr(summaries, "LONG_BYTES", 0)
-    apart = summaries.summarise_records(find_records([tmp_path]))
+    apart = summaries.on_all_cores(find_records([tmp_path]), summarise)
     assert apart.steps == here.steps and [step.key for step in apart.steps] == ["run1-step1", "run2-step1"]
 
 

@@ -1,7 +1,9 @@
 """`stallmark compare`, `plan` and `whatif`: variants of runs already made, judged, planned and predicted."""
 
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -10,6 +12,12 @@ from stallmark.cli.exit_codes import INCONCLUSIVE, VERDICT
 from stallmark.cli.options import json_option, junit_option, markdown_option, runs_argument, timezone_option
 from stallmark.cli.output import STANDARD_OUTPUT, Outputs, err, escape, out, page_file, print_markup, print_path
 from stallmark.errors import StallmarkError
+
+if TYPE_CHECKING:
+    from stallmark.analysis.experiment import ExperimentSummary
+    from stallmark.report.document import Brief
+
+T = TypeVar("T")
 
 
 @click.command(cls=Command)
@@ -46,10 +54,10 @@ def compare(
     """
     from stallmark.analysis.compare.verdicts import compare_runs
     from stallmark.analysis.thresholds import fail_rule
-    from stallmark.cli.summaries import make_each, summarise_each
+    from stallmark.cli.summaries import summarise_each
     from stallmark.report.comparison import comparison_document, summary_for_a_ticket
     from stallmark.report.exports import FAIL_IF, Case, comparison_case
-    from stallmark.report.renderers import dumped, in_json, in_terminal, page_beside, write_pages
+    from stallmark.report.renderers import dumped, in_json, page_beside, write_pages
 
     if junit and rule is None:
         raise StallmarkError("--junit has nothing that could fail: name a rule with --fail-if.")
@@ -59,13 +67,10 @@ def compare(
     outputs = Outputs(target, as_json, markdown=markdown, junit=junit)
     outputs.refuse()
     experiments = summarise_each(runs)
-    compared, failed = make_each(
+    compared = _make_each(
         experiments,
         lambda experiment: compare_runs(experiment.runs, between, baseline, varied),  # type: ignore[arg-type]
     )
-    # One load that cannot be compared does not hide the others; it fails the rule below.
-    for name, error in failed.items():
-        print_markup(err, escape(f"{name}: {error}"))
     pages = {name: page_beside(target, name) if name else target for name in compared} if target else {}
     documents = {name: comparison_document(experiments[name], compared[name]) for name in pages}
     for name, page in pages.items():
@@ -79,17 +84,57 @@ def compare(
         click.echo(dumped(documents_by_name.get("", {"loads": documents_by_name})))
     elif outputs.in_words:
         for name, document in documents.items():
-            out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), in_terminal(document.brief), sep="")
+            _print_brief(name, document.brief)
             print_path(pages[name])
     if rule is None or failing is None:
         return
     cases = [comparison_case(failing, rule, comparison, name) for name, comparison in compared.items()]
+    # A load that could not be compared fails the rule.
+    failed = [name for name in experiments if name not in compared]
     cases += [Case(FAIL_IF, f"{name}: {rule}", False, f"{name}: it was not compared") for name in failed]
     outputs.write_junit(cases)
     for word, code, passed in (("Failed", VERDICT, False), ("Inconclusive", INCONCLUSIVE, None)):
         if reasons := [case.reason for case in cases if case.passed is passed]:
             print_markup(err, f"[bold red]{word}:[/] {escape('; '.join(reasons))}.")
             sys.exit(code)
+
+
+def _make_each(
+    experiments: "Mapping[str, ExperimentSummary]", make: "Callable[[ExperimentSummary], T]"
+) -> dict[str, T]:
+    """Return the result of `make` for each load, and print the error of each load that has none. Raise StallmarkError
+    if all fail.
+    """
+    made: dict[str, T] = {}
+    failed: dict[str, StallmarkError] = {}
+    for name, experiment in experiments.items():
+        try:
+            made[name] = make(experiment)
+        except StallmarkError as error:
+            failed[name] = error
+    # An error of one load does not hide the results of the others.
+    if not made:
+        raise next(iter(failed.values()))
+    for name, reason in failed.items():
+        print_markup(err, escape(f"{name}: {reason}"))
+    return made
+
+
+def _print_answers(answers: Mapping[str, T], brief: "Callable[[T], Brief]", as_json: bool) -> None:
+    """Print the answer for each load by its name, or for the only one."""
+    from stallmark.report.renderers import dumped, in_json
+
+    if as_json:
+        click.echo(dumped(in_json(answers.get("", {"loads": answers}))))
+        return
+    for name, answer in answers.items():
+        _print_brief(name, brief(answer))
+
+
+def _print_brief(name: str, brief: "Brief") -> None:
+    from stallmark.report.renderers import in_terminal
+
+    out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), in_terminal(brief), sep="")
 
 
 @click.command(cls=Command)
@@ -102,19 +147,12 @@ def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
     The number of runs gives a power of 80 % in the two-sided test at the 5 % level that `compare` uses.
     """
     from stallmark.analysis.compare.claims import plan_runs
-    from stallmark.cli.summaries import make_each, summarise_each_alike
+    from stallmark.cli.summaries import summarise_each_alike
     from stallmark.report.briefs import plan_in_brief
-    from stallmark.report.renderers import dumped, in_json, in_terminal
 
     wanted = _share(difference)
-    plans, failed = make_each(summarise_each_alike(runs), lambda experiment: plan_runs(experiment.runs, wanted))
-    for name, error in failed.items():
-        print_markup(err, escape(f"{name}: {error}"))
-    if as_json:
-        click.echo(dumped(in_json(plans.get("", {"loads": plans}))))
-        return
-    for name, plan in plans.items():
-        out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), in_terminal(plan_in_brief(plan)), sep="")
+    plans = _make_each(summarise_each_alike(runs), lambda experiment: plan_runs(experiment.runs, wanted))
+    _print_answers(plans, plan_in_brief, as_json)
 
 
 def _share(text: str) -> float:
@@ -144,21 +182,16 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
     from stallmark.analysis.prediction import WHAT_IF_MS, predict_throughputs
     from stallmark.cli.summaries import summarise_each_alike
     from stallmark.report.briefs import predictions_in_brief
-    from stallmark.report.renderers import dumped, in_json, in_terminal
     from stallmark.report.text import sentence
 
     times_ms = [_milliseconds(text) for text in reads] or list(WHAT_IF_MS)
-    all_found = {
+    predictions = {
         name: predict_throughputs(summary.steps, times_ms) for name, summary in summarise_each_alike(runs).items()
     }
-    if not any(answer.found for answer in all_found.values()):
-        left_out = [sentence(finding) for answer in all_found.values() for finding in answer.left_out]
+    if not any(answer.found for answer in predictions.values()):
+        left_out = [sentence(finding) for answer in predictions.values() for finding in answer.left_out]
         raise StallmarkError(" ".join(dict.fromkeys(left_out)))
-    if as_json:
-        click.echo(dumped(in_json(all_found.get("", {"loads": all_found}))))
-        return
-    for name, answer in all_found.items():
-        out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), in_terminal(predictions_in_brief(answer)), sep="")
+    _print_answers(predictions, predictions_in_brief, as_json)
 
 
 def _milliseconds(text: str) -> float:

@@ -3,7 +3,7 @@
 import gc
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from multiprocessing import get_context
@@ -33,7 +33,7 @@ def summarise_each(folders: Sequence[Path]) -> dict[str, ExperimentSummary]:
     """Summarise the records in the folders: every load of users by its name where they have several, else all under an
     empty name."""
     records = find_records(folders)
-    return on_all_cores(records, summarise_each_load) if has_loads(records) else {"": summarise_records(records)}
+    return on_all_cores(records, summarise_each_load) if has_loads(records) else {"": on_all_cores(records, summarise)}
 
 
 def summarise_each_alike(folders: Sequence[Path]) -> dict[str, ExperimentSummary]:
@@ -43,29 +43,6 @@ def summarise_each_alike(folders: Sequence[Path]) -> dict[str, ExperimentSummary
         if mixed := mixed_versions(run.manifest for run in experiment.runs):
             raise StallmarkError(sentence(mixed))
     return experiments
-
-
-def make_each(
-    experiments: Mapping[str, ExperimentSummary], make: Callable[[ExperimentSummary], T]
-) -> tuple[dict[str, T], dict[str, StallmarkError]]:
-    """Return the result of `make` for each load, and the error of each load that has none. Raise StallmarkError if all
-    fail.
-    """
-    made: dict[str, T] = {}
-    failed: dict[str, StallmarkError] = {}
-    for name, experiment in experiments.items():
-        try:
-            made[name] = make(experiment)
-        except StallmarkError as error:
-            failed[name] = error
-    # An error of one load does not hide the results of the others.
-    if not made:
-        raise next(iter(failed.values()))
-    return made, failed
-
-
-def summarise_records(records: Sequence[Record]) -> ExperimentSummary:
-    return on_all_cores(records, summarise)
 
 
 def on_all_cores(records: Sequence[Record], make: Callable[..., T]) -> T:

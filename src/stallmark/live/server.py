@@ -23,7 +23,7 @@ from stallmark.live import wording as text
 from stallmark.live.view import LINES, MEANS, WAITS, FollowedRun, LiveTally, Seen, View, mean, means
 from stallmark.record.devices import is_emulated
 from stallmark.redact import visible
-from stallmark.report.figures import dash_of, looks
+from stallmark.report.figures import dash_of, looks, rounded
 from stallmark.report.text import experiment
 from stallmark.scenarios.model import QueryScenario
 from stallmark.web_access import HEADERS, Access, PageAddress
@@ -258,7 +258,7 @@ def lines(run: FollowedRun) -> Json:
         "steps": [
             [step.name, *(round(index - began, 1) for index in (step.begin_s, step.measure_s))] for step in steps
         ],
-        **{line: _rounded(means(run.sums, line, width)) for line in LINES if run.sums},
+        **{line: rounded(means(run.sums, line, width)) for line in LINES if run.sums},
     }
 
 
@@ -378,7 +378,3 @@ def _figures(run: FollowedRun | None) -> list[str]:
     if run is None or not run.sums:
         return [format.NONE] * len(MEANS)
     return [line.write(mean(run.sums, key, run.measured())) for key, line in MEANS.items()]
-
-
-def _rounded(line: np.ndarray) -> list[float | None]:
-    return [float(f"{value:.4g}") if math.isfinite(value) else None for value in line]

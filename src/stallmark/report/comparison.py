@@ -244,7 +244,7 @@ def _notes(pair: PairComparison) -> Iterator[Note]:
     for check in pair.checks:
         if check.passed is not True:
             mark = Cell("unknown", "apart") if check.passed is None else Cell("failed", "bad")
-            yield Note(mark, f"{words.CHECKS[check.kind][0]}: {sentence(check.found)}")
+            yield Note(mark, f"{CHECKS[check.kind][0]}: {sentence(check.found)}")
     yield from (Note(Cell("caution", "apart"), sentence(caution)) for caution in pair.cautions)
     if pair.cause:
         yield Note("cause", sentence(pair.cause.finding))
@@ -281,7 +281,7 @@ def _pair(pair: PairComparison) -> Iterator[str]:
     yield ""
     for check in pair.checks:
         mark = {True: "holds", False: "**FAILED**", None: "not known"}[check.passed]
-        yield f"- {words.CHECKS[check.kind][0]}: {mark} ({markdown(sentence(check.found))})"
+        yield f"- {CHECKS[check.kind][0]}: {mark} ({markdown(sentence(check.found))})"
     for caution in pair.cautions:
         yield f"- Caution: {markdown(sentence(caution))}"
     if pair.cause:

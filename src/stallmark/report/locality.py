@@ -75,21 +75,18 @@ def locality_document(locality: Locality) -> Document:
 
 
 def _sections(locality: Locality, charts: list[Figure]) -> Iterator[Section]:
-    def section(id: str, title: str, *blocks: Block) -> Section:
-        return Section(id, title, blocks)
-
     if locality.pools:
-        yield section("pool", "Over the size of the pool", Shown(pools_table(locality), "Sizes of the pool"))
+        yield Section("pool", "Over the size of the pool", [Shown(pools_table(locality), "Sizes of the pool")])
     if locality.published:
         published = Shown(published_table(locality), "Published figures")
-        yield section("published", "Compared with published figures", Words(words.PUBLISHED, "lead"), published)
+        yield Section("published", "Compared with published figures", [Words(words.PUBLISHED, "lead"), published])
     if locality.traced:
-        yield section("traced", "Behind the traced pool", Words(words.traced(locality.traced), "lead"), Grid(charts))
+        yield Section("traced", "Behind the traced pool", [Words(words.traced(locality.traced), "lead"), Grid(charts)])
     if locality.by_transaction:
         transactions = table_blocks(transactions_table(locality), "Transactions")
-        yield section("transactions", "By transaction", Words(words.TRANSACTIONS, "lead"), *transactions)
+        yield Section("transactions", "By transaction", [Words(words.TRANSACTIONS, "lead"), *transactions])
     if locality.traced or locality.io:
-        yield section("io", "I/Os", Words(words.SIZES, "lead"), *table_blocks(io_table(locality), "I/O"))
+        yield Section("io", "I/Os", [Words(words.SIZES, "lead"), *table_blocks(io_table(locality), "I/O")])
 
 
 def _environment(locality: Locality) -> Section:
@@ -232,31 +229,28 @@ def published_table(locality: Locality) -> Table:
     )
 
 
-def _comparison_cells(locality: Locality, published_figure: Published) -> tuple[str, str, str]:
+def _comparison_cells(locality: Locality, published: Published) -> tuple[str, str, str]:
     """Return the name of a published value, the value of this load, and the published one."""
     measured = locality.traced or locality.io
-    match published_figure.quantity:
+    match published.quantity:
         case Quantity.SLOPE:
             here = format.coefficient(locality.slope.slope) if locality.slope else format.NONE
-            return words.SLOPE, here, format.coefficient(published_figure.low or 0.0)
+            return words.SLOPE, here, format.coefficient(published.low or 0.0)
         case Quantity.MISSES:
-            (small, before), *_, (large, after), _ = (
-                published_figure.points
-            )  # the largest is above all that were slowed by reads
+            # The largest is above all that were slowed by reads.
+            (small, before), *_, (large, after), _ = published.points
             mine = [reads_at(locality.pools, end) for end in (small, large)]
             here = format.share(mine[1] / mine[0]) if mine[0] and mine[1] else format.NONE
             return words.left_between(small, large), here, format.share(after / before)
         case Quantity.READ_WRITE:
             ratio = measured.reads / measured.writes if measured and measured.writes else None
-            return words.READS_PER_WRITE, format.number(ratio), format.number(published_figure.low)
+            return words.READS_PER_WRITE, format.number(ratio), format.number(published.low)
         case Quantity.READ_BYTES:
             kb_per_io = None
             if measured:
                 kb_per_io = _kb_per_io(measured.read_bytes + measured.write_bytes, measured.reads + measured.writes)
-            ends = dict.fromkeys(
-                format.number((end or 0.0) / 1000) for end in (published_figure.low, published_figure.high)
-            )
-            return words.KB_PER_IO, format.number(kb_per_io), " to ".join(ends)
+            low, high = (published.low or 0.0) / 1000, (published.high or 0.0) / 1000
+            return words.KB_PER_IO, format.number(kb_per_io), _numbers(low, high)
 
 
 def _kb_per_io(total_bytes: int, count: int) -> float | None:
@@ -264,8 +258,7 @@ def _kb_per_io(total_bytes: int, count: int) -> float | None:
 
 
 def _numbers(least: float | None, most: float | None) -> str:
-    both = dict.fromkeys((format.number(least), format.number(most)))
-    return " to ".join(both)
+    return " to ".join(dict.fromkeys((format.number(least), format.number(most))))
 
 
 # The charts of how a load reads.
@@ -326,15 +319,10 @@ def _pools(locality: Locality) -> Figure:
             made.add_trace(_marks([x for x, _ in scaled], [y for _, y in scaled], DBT5, "diamond", 7))
             key.append(KeyItem("published: DBT-5", DBT5, None, "diamond"))
     values = [pool.value for pool in known if pool.value and pool.value > 0.1 * (known[0].value or 0)]
-    top, low = max(values), min(values)
+    ends = [np.log10(min(values) * 0.5), np.log10(max(values) * 1.4)]
     made.update_layout(
         xaxis=_share_axis("buffer pool, share of the data", min(pool.share for pool in known)),
-        yaxis={
-            "type": "log",
-            "range": [np.log10(low * 0.5), np.log10(top * 1.4)],
-            "tickformat": ",~g",
-            "zeroline": False,
-        },
+        yaxis={"type": "log", "range": ends, "tickformat": ",~g", "zeroline": False},
     )
     note(made, "reads per transaction", yshift=6)
     return _figure(

@@ -42,7 +42,7 @@ from stallmark.report.figures import (
     plain,
     rounded,
 )
-from stallmark.report.queries_tables import compared, dop, times
+from stallmark.report.queries_tables import compared, compared_cell, dop, times
 from stallmark.report.sections import cause, environment, server, summary, transactions, validity
 from stallmark.report.sections.summary import answer_of, banner, emulated_devices, headline
 from stallmark.report.table import Cell, Rows, Table, number, word
@@ -105,7 +105,8 @@ def _relative(comparison: QueryComparison) -> Figure:
         values = [_cell_value(variant, comparison, query, lambda cell: cell.relative) for query in comparison.queries]
         values.append(variant.relative)
         changed = [
-            bool((cell := _cell(variant, comparison, query)) and cell.plan_changed) for query in comparison.queries
+            bool((cell := compared_cell(variant, comparison, query)) and cell.plan_changed)
+            for query in comparison.queries
         ]
         known = [value for value in values if value]
         low, high = min([low, *known]), max([high, *known])
@@ -256,12 +257,8 @@ def _bar(variant: QueryVariant, seen: dict[str, Look], values: Sequence[float | 
     )
 
 
-def _cell(variant: QueryVariant, comparison: QueryComparison, query: str) -> QueryCell | None:
-    return variant.cell(query, comparison.dops[0]) or variant.cell(query, None)
-
-
 def _cell_value(variant: QueryVariant, comparison: QueryComparison, query: str, value: Value) -> float | None:
-    cell = _cell(variant, comparison, query)
+    cell = compared_cell(variant, comparison, query)
     return value(cell) if cell else None
 
 

@@ -20,6 +20,12 @@ def compared(experiment: ExperimentSummary) -> QueryComparison:
     return experiment.queries
 
 
+def compared_cell(variant: QueryVariant, comparison: QueryComparison, query: str) -> QueryCell | None:
+    """Return a query of a variant at the first degree of parallelism."""
+    # Refresh functions have no degree of parallelism.
+    return variant.cell(query, comparison.dops[0]) or variant.cell(query, None)
+
+
 def dop(value: int | None) -> str:
     return "as set" if value is None else str(value)
 
@@ -63,9 +69,7 @@ def by_query(experiment: ExperimentSummary) -> Table:
     for query in comparison.names:
         row: list[str | Cell] = [query]
         for variant in comparison.variants:
-            # Refresh functions have no degree of parallelism.
-            cell = variant.cell(query, comparison.dops[0]) or variant.cell(query, None)
-            row += _short(cell, is_baseline=variant is first)
+            row += _short(compared_cell(variant, comparison, query), is_baseline=variant is first)
         rows.append(row)
     mean: list[str | Cell] = ["geometric mean", "", ""]
     for variant in others:
