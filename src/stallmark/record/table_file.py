@@ -196,7 +196,6 @@ def _damaged(path: Path, reason: str) -> StallmarkError:
 # The Parquet file of a closed table: written whole with a checksum for each page, and read when it is as written.
 
 _LEAVE_OUT = "restore it, or leave this record out"
-_PIECE_BYTES = 1 << 22
 _HISTOGRAMS = ("latency_gaps", "latency_counts", "service_gaps", "service_counts")
 
 
@@ -281,7 +280,7 @@ def read_pieces(
     read = list(dict.fromkeys([*columns, *(_HISTOGRAMS if of_service else ())]))
     strings = [field.name for field in layout.schema if pa.types.is_string(field.type)]
     # Arrow takes several times the memory of a batch to read its lists.
-    at_once = max(1, min(ROWS_AT_ONCE, _PIECE_BYTES * footer.num_rows // max(1, layout.bytes)))
+    at_once = max(1, min(ROWS_AT_ONCE, PIECE_BYTES * footer.num_rows // max(1, layout.bytes)))
     # Not mapped: what was read of a mapped file counts as memory until all of it was. In one thread: each has
     # memory of its own, and two cores are used better by two records.
     options = {"read_dictionary": strings, "memory_map": False, "pre_buffer": False}
