@@ -378,10 +378,10 @@ class LoadRecord(Record):
         if name in OF_ONE_LOAD:
             self.require(name, "load")
         for batch in super().batches(name, list(dict.fromkeys([*columns, *keys]))):
-            own = batch.filter(self._own_rows(batch)) if keys else batch
+            own = batch.filter(self._load_mask(batch)) if keys else batch
             yield own.select([column for column in columns if column in own.schema.names])
 
-    def _own_rows(self, batch: pa.RecordBatch) -> pa.Array:
+    def _load_mask(self, batch: pa.RecordBatch) -> pa.Array:
         """Return a mask of the rows of its own users or sessions, in a batch of `OF_ONE_LOAD` or of sampled waits."""
         if "load" in batch.schema.names:
             return pc.equal(batch.column("load"), self.load)
