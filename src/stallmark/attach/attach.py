@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -391,9 +392,4 @@ def _write(record: Record, name: str, entry: External, rows: pa.Table) -> None:
 def _slug(name: str, taken: Collection[str]) -> str:
     """Return a file name made from `name`, numbered where another name gives the same."""
     plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "measurements"
-    number = 1
-    slug = plain
-    while slug in taken:
-        number += 1
-        slug = f"{plain}_{number}"
-    return slug
+    return next(slug for number in count(1) if (slug := f"{plain}_{number}" if number > 1 else plain) not in taken)

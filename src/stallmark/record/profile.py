@@ -353,7 +353,8 @@ def wrong_rows(table: pa.Table | pa.RecordBatch) -> str | None:
             return "its column file_class has a class that there is none of"
         if field.name == "sample" and (np.diff(values.to_numpy()) < 0).any():
             return "its samples are not in the order in which they were taken"
-    seconds = [_seconds(table[field.name]) for field in table.schema if _is_time(field)]
+    times = [table[field.name] for field in table.schema if field.name == "clock" or pa.types.is_timestamp(field.type)]
+    seconds = list(map(_seconds, times))
     if seconds and table.num_rows:
         first, last = min(map(np.min, seconds)), max(map(np.max, seconds))
         if not 0 <= first <= last < LATEST_S:
@@ -361,10 +362,6 @@ def wrong_rows(table: pa.Table | pa.RecordBatch) -> str | None:
         if last - first > LONGEST_S:
             return "its times are more than ten years apart"
     return None
-
-
-def _is_time(field: pa.Field) -> bool:
-    return field.name == "clock" or pa.types.is_timestamp(field.type)
 
 
 def _seconds(column: pa.ChunkedArray | pa.Array) -> np.ndarray:

@@ -373,31 +373,18 @@ class LoadRecord(Record):
     def whole(self) -> Record:
         return self._whole
 
-    def table(self, name: str) -> pa.Table:
-        whole = self._whole.table(name)
-        if name not in OF_ONE_LOAD:
-            return whole
-        self.require(name, "load")
-        return whole.filter(pc.equal(whole["load"], self.load))
-
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        if name == "waits":
-            yield from self._waits(columns)
-            return
-        if name not in OF_ONE_LOAD:
-            yield from super().batches(name, columns)
-            return
-        self.require(name, "load")
-        for batch in super().batches(name, list(dict.fromkeys([*columns, "load"]))):
-            own = batch.filter(pc.equal(batch.column("load"), self.load))
+        keys = ("load",) if name in OF_ONE_LOAD else ("second", "application") if name == "waits" else ()
+        if name in OF_ONE_LOAD:
+            self.require(name, "load")
+        for batch in super().batches(name, list(dict.fromkeys([*columns, *keys]))):
+            own = batch.filter(self._load_mask(batch)) if keys else batch
             yield own.select([column for column in columns if column in own.schema.names])
 
-    def _waits(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for batch in super().batches("waits", list(dict.fromkeys([*columns, "second", "application"]))):
-            yield batch.filter(self._waits_mask(batch)).select([name for name in columns if name in batch.schema.names])
-
-    def _waits_mask(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return a mask of the rows of sampled waits from its own sessions, by their second and application."""
+    def _load_mask(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return a mask of the rows of its own users or sessions, in a batch of `OF_ONE_LOAD` or of sampled waits."""
+        if "load" in batch.schema.names:
+            return pc.equal(batch.column("load"), self.load)
         if "application" in batch.schema.names:
             return pc.equal(batch.column("application"), application("users", self.load))
         return self._without_other_users(batch.column("second").to_numpy())

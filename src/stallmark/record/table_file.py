@@ -196,7 +196,7 @@ def _damaged(path: Path, reason: str) -> StallmarkError:
 # The Parquet file of a closed table: written whole with a checksum for each page, and read when it is as written.
 
 _LEAVE_OUT = "restore it, or leave this record out"
-_PIECE_BYTES, _LISTS_PIECE_BYTES = 1 << 22, 3 << 19
+_LISTS_PIECE_BYTES = 3 << 19
 _HISTOGRAMS = ("latency_gaps", "latency_counts", "service_gaps", "service_counts")
 
 
@@ -281,7 +281,7 @@ def read_pieces(
     read = list(dict.fromkeys([*columns, *(_HISTOGRAMS if of_service else ())]))
     strings = [field.name for field in layout.schema if pa.types.is_string(field.type)]
     # Lists take many times their size in the file, and their readers more.
-    piece_bytes = _LISTS_PIECE_BYTES if any(pa.types.is_list(field.type) for field in layout.schema) else _PIECE_BYTES
+    piece_bytes = _LISTS_PIECE_BYTES if any(pa.types.is_list(field.type) for field in layout.schema) else PIECE_BYTES
     at_once = max(1, min(ROWS_AT_ONCE, piece_bytes * footer.num_rows // max(1, layout.bytes)))
     # Not mapped: what was read of a mapped file counts as memory until all of it was. In one thread: each has
     # memory of its own, and two cores are used better by two records.
