@@ -177,11 +177,15 @@ def show(name: str, folder: Path) -> dict[str, Any]:
     for path in folder.rglob("*"):
         os.utime(path, (written_at, written_at))
     os.chdir(folder)
+    from support.read_once import Kept, summaries_in
+
     shown: dict[str, Any] = {}
     pages: set[str] = set()
+    kept: Kept = {}
     for command in CASES[name]:
         what, *arguments = shlex.split(command)
-        shown[command] = live(Path(arguments[0])) if what == "live" else printed(command)
+        with summaries_in(kept):
+            shown[command] = live(Path(arguments[0])) if what == "live" else printed(command)
         for file in sorted(path for path in folder.rglob("*") if path.suffix in (".html", ".md")):
             text = file.read_text(encoding="utf-8")
             file.unlink()

@@ -14,7 +14,7 @@
 processes of their own, and Locust's statistics hold what these report. Nothing is recorded.
 """
 
-from stallmark.driver.user_handle import VirtualUserHandle  # isort: skip  (patches the process: before everything else)
+from stallmark.driver.locust_users import VirtualUserHandle  # isort: skip  (patches the process: before everything else)
 import logging
 import math
 import os

@@ -24,6 +24,7 @@ from stallmark import capabilities
 from stallmark.driver.channel import Channel, Closed, inherited_channel
 from stallmark.driver.executor_pool import Executors, LoadPool
 from stallmark.driver.load import LoadSpec, MachinesMissing, Timeline
+from stallmark.driver.locust_users import LoadsDispatcher, VirtualUserHandle, user_class
 from stallmark.driver.messages import (
     ChangedByHand,
     ConductorOrder,
@@ -44,8 +45,6 @@ from stallmark.driver.messages import (
     StoppedByHand,
     UsersHere,
 )
-from stallmark.driver.user_handle import VirtualUserHandle, user_class
-from stallmark.driver.users_by_load import LoadsDispatcher
 from stallmark.errors import StallmarkError
 
 Users = dict[type[VirtualUserHandle], int]

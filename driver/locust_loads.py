@@ -12,14 +12,13 @@ from stallmark import capabilities
 from stallmark.driver.channel import Closed, inherited_channel
 from stallmark.driver.load import LoadSpec
 from stallmark.driver.messages import CannotStart, LocustUsers, PreparedLoads, PrepareLoads
-from stallmark.driver.opening import open_workload
 from stallmark.driver.pacing import Arrivals
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.loaders import ledger
 from stallmark.redact import without_secrets
-from stallmark.transactions import define, find_workload
+from stallmark.transactions import define, find_workload, open_workload
 from stallmark.transactions.workload import Workload, background_per_user, deck_of
 
 

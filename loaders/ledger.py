@@ -11,8 +11,7 @@ from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import Batch
 from stallmark.schema import joined, version_of
-from stallmark.schema.deploy import connected
-from stallmark.schema.own import DATABASE, LEDGER
+from stallmark.schema.deploy import DATABASE, LEDGER, connected
 
 
 @dataclass(frozen=True)

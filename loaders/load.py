@@ -12,13 +12,12 @@ from stallmark import format
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError
-from stallmark.loaders import ledger, loader_pool
+from stallmark.loaders import ledger, worker
 from stallmark.loaders.ledger import Identity
 from stallmark.loaders.plan import Batch, BatchShare, Loader, LoadPlan, Scale, checked_seed, loader_for
 from stallmark.schema import deploy, parts_of, versions_in
 from stallmark.schema.ddl import Ddl, ddl_of
-from stallmark.schema.own import METADATA as OWN_TABLES
-from stallmark.schema.own import Deployable, things_of_others
+from stallmark.schema.deploy import OWN_TABLES, Deployable, things_of_others
 
 # Measure how compressible a loaded database is: compressible data flatters storage that compresses inline.
 
@@ -242,7 +241,7 @@ def _load(
     rows, limited = 0, None
     total = before + plan.rows_in(missing)
     progress(BuildProgress("load", before, total, sent))
-    for loaded in loader_pool.load(engine, workload.name, identity.seed, identity.scale, missing, workers):
+    for loaded in worker.load_batches(engine, workload.name, identity.seed, identity.scale, missing, workers):
         rows += loaded.rows
         sent += loaded.bytes
         limited = limited or loaded.limited

@@ -20,7 +20,7 @@ from stallmark.engines.abilities import BackupOptions
 from stallmark.engines.mssql.server import LEAST_LEVEL, WHY_LEAST_LEVEL
 from stallmark.loaders.plan import checked_seed, loader_for
 from stallmark.quantities import Seconds, Size, SizeOrZero, parse_size
-from stallmark.scenarios.section import Section, refusing
+from stallmark.scenarios import Section, refusing
 from stallmark.schema import placement as placement
 from stallmark.transactions import WORKLOADS, define, find_workload, known_name
 from stallmark.transactions.workload import deck_of

@@ -12,13 +12,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from stallmark.quantities import Seconds
+from stallmark.scenarios import EachOnce, Section
 from stallmark.scenarios.base import AnyScenario
 from stallmark.scenarios.database import WorkloadChoice
-from stallmark.scenarios.section import EachOnce, Section
+from stallmark.scenarios.load import StreamCount
 from stallmark.scenarios.timed import Scenario
-from stallmark.scenarios.users import StreamCount
 from stallmark.transactions import find_workload
-from stallmark.transactions.warehouse.queries import QUERIES
+from stallmark.transactions.warehouse import QUERIES
 from stallmark.transactions.workload import QueryStreams
 
 Phase = Literal["power", "throughput", "each"]

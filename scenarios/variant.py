@@ -1,23 +1,73 @@
-"""The `variants:` of a scenario, the sizes of a curve of memory among them."""
+"""The `variants:` of a scenario, the sizes of a memory curve among them, and the `settings:` of its server."""
 
-from collections.abc import Iterable, Iterator
-from typing import Annotated, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, Tag, WithJsonSchema, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    Tag,
+    WithJsonSchema,
+    field_validator,
+)
 
 from stallmark.engines.abilities import Folders
 from stallmark.errors import StallmarkError
 from stallmark.format import size as written
 from stallmark.quantities import Pool, PoolSize, Seconds, parse_share
-from stallmark.redact import holds_secret
-from stallmark.scenarios.array import Array, EmulatedArrays
-from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
-from stallmark.scenarios.settings import Settings
+from stallmark.redact import holds_secret, names_secret
+from stallmark.scenarios import MAPPING, WORD, Section, VariantName, WordOrMapping
+from stallmark.scenarios.storage import Array, EmulatedArrays
 from stallmark.stats.curve_search import CurveSpec
 
-# The `variants:` of a scenario, and the `before:` hook that reconfigures the array for one.
+LONGEST_VALUE = 1_000
 
-VariantName = Annotated[str, Field(min_length=1, max_length=60)]
+
+def _text_of_value(given: Any) -> Any:
+    """Return the text that a server takes for a YAML value: true is `on`, and 0.9 is itself."""
+    if isinstance(given, bool):
+        return "on" if given else "off"
+    if isinstance(given, float):
+        plain = Decimal(repr(float(given)))
+        if not plain.is_finite():
+            raise ValueError(f"{given} is not a value that a server takes: write a number")
+        return format(plain, "f").removesuffix(".0")
+    if isinstance(given, int):
+        return str(int(given))
+    if not isinstance(given, str):
+        raise ValueError("a value is a word or a number, as in work_mem: 64MB: put anything else in quotes")
+    return given.strip()
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("it holds a character that does not show: write it in one line")
+    return text
+
+
+def _refuse_secrets(given: Mapping[str, str]) -> Mapping[str, str]:
+    for name, value in given.items():
+        if names_secret(name) or holds_secret(value):
+            raise ValueError(f"{name} would put a secret into every record: set it on the server yourself")
+    return given
+
+
+SettingName = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_printable)]
+SettingValue = Annotated[
+    str,
+    BeforeValidator(_text_of_value),
+    Field(max_length=LONGEST_VALUE),
+    AfterValidator(_printable),
+    WithJsonSchema({"type": ["string", "number", "boolean"]}),
+]
+Settings = Annotated[dict[SettingName, SettingValue], AfterValidator(_refuse_secrets)]
+
+
+# The `variants:` of a scenario, and the `before:` hook that reconfigures the array for one.
 
 
 class Hook(Section):

@@ -3,6 +3,7 @@
 import gc
 import itertools
 import signal
+from functools import cache
 
 import hypothesis
 import pytest
@@ -48,7 +49,7 @@ SLOW = (
     "end_to_end", "tests/storage/", "sizing/test_replay", "test_browser", "test_on_a_block_device", "test_selftest",
     "test_every_text", "test_locust_bridge", "test_many_machines", "test_executor_core", "test_probe_saturation",
     "loaders/test_warehouse.py", "test_oracle", "test_query_run.py", "test_brokerage_conditions",
-    "test_brokerage_build.py", "test_wheel",
+    "test_brokerage_build.py", "test_wheel", "by_hand/test_page",
 )  # fmt: skip
 """Parts of the names of files whose tests start servers, browsers, compilers or loads by themselves."""
 
@@ -67,7 +68,9 @@ THOROUGH = (
     "test_query_store_analysis", "test_read_counters", "test_step_validity", "test_false_profile",
     "profile/test_collection", "test_controller_interrupted", "test_one_of_several_loads", "live/test_view",
     "test_several_databases_analysis", "test_server_lost",
-    "report/test_pool_curve", "schema/test_placement",
+    "report/test_pool_curve", "schema/test_placement", "mssql/test_chosen_settings", "test_sysstat_truth",
+    "test_sysstat_field", "test_curve_search", "imports/test_devices", "imports/test_refused",
+    "brokerage/test_inputs", "brokerage/test_choices", "analysis/test_pool_curve",
 )  # fmt: skip
 """Parts of the names of files whose tests try so many cases that they take seconds of a processor."""
 
@@ -92,19 +95,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what starts a server or is thorough, and leave out what needs a SQL Server that is not there."""
+    kept, absent = [], []
+    no_parser = not PROGRAM.exists()
     for item in items:
         if starts_a_server(item):
             item.add_marker("server")
-        if any(part in _file(item) for part in THOROUGH):
+        if _is_named_in(THOROUGH, _file(item)):
             item.add_marker("thorough")
-    no_parser = not PROGRAM.exists()
-    if absent := [
-        item
-        for item in items
-        if sql_server.is_absent(item) or (no_parser and item.get_closest_marker("microsoft_parser"))
-    ]:
+        is_absent = sql_server.is_absent(item) or (no_parser and item.get_closest_marker("microsoft_parser"))
+        (absent if is_absent else kept).append(item)
+    if absent:
         config.hook.pytest_deselected(items=absent)
-        items[:] = [item for item in items if item not in absent]
+        items[:] = kept
 
     at = {file: place for place, file in enumerate(_in_order(items))}
     items.sort(key=lambda item: at[_file(item)])
@@ -119,6 +121,12 @@ def pytest_collection_finish() -> None:
 
 def _file(item: pytest.Item) -> str:
     return item.nodeid.partition("::")[0]
+
+
+@cache
+def _is_named_in(parts: tuple[str, ...], file: str) -> bool:
+    """Return True if a part is in the file's name: asked once for a file, not for each of its tests."""
+    return any(part in file for part in parts)
 
 
 def _in_order(items: list[pytest.Item]) -> list[str]:
@@ -149,7 +157,7 @@ def _refused(_: EmbeddedServer) -> None:
 
 
 def starts_a_server(item: pytest.Item) -> bool:
-    if any(part in _file(item) for part in SLOW):
+    if _is_named_in(SLOW, _file(item)):
         return True
     fixtures = item._fixtureinfo.name2fixturedefs.values()  # type: ignore[attr-defined]
     return any(definitions[-1].func.__module__ in SERVERS for definitions in fixtures)

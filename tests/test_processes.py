@@ -2,12 +2,15 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stallmark import processes
-from stallmark.processes import exit_clause, exit_code_from_guard, killed_by, wait_for_exit_code
+from stallmark.processes import ProcessTree, TreeTimes, exit_clause, exit_code_from_guard, killed_by, wait_for_exit_code
 
 
 @pytest.mark.parametrize(
@@ -60,3 +63,82 @@ def test_a_limit_that_is_said_to_be_none_is_not_lowered(monkeypatch, now, most):
     assert processes.most_open_files() == most
     processes.may_open_most_files()
     assert told == ([(7, (most, -1))] if most else [])
+
+
+ROOT = 100
+TICKS = 100
+
+
+class Proc:
+    """A /proc of processes with threads, each: (ticks in user mode, ns runnable)."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.reaped = folder, 0
+        self.add(1, 0)
+        self.add(ROOT, 1, name="postgres: (a) b")
+
+    def add(self, pid: int, parent: int, name: str = "postgres", ticks: int = 0, delay_ns: int = 0) -> None:
+        task = self.folder / str(pid) / "task" / str(pid)
+        task.mkdir(parents=True, exist_ok=True)
+        ended = self.reaped if pid == ROOT else 0
+        rest = f"S {parent} 0 0 0 -1 0 0 0 0 0 {ticks} 0 {ended} 0 20 0 1 0 {pid} 0"
+        (self.folder / str(pid) / "stat").write_text(f"{pid} ({name}) {rest}\n")
+        (task / "schedstat").write_text(f"5 {delay_ns} 1\n")
+
+    def end(self, pid: int, ticks: int) -> None:
+        for file in ("stat", f"task/{pid}/schedstat"):
+            (self.folder / str(pid) / file).unlink()
+        for part in (f"task/{pid}", "task", ""):
+            (self.folder / str(pid) / part).rmdir()
+        self.reaped += ticks
+        self.add(ROOT, 1)
+
+
+def read(tree: ProcessTree) -> TreeTimes:
+    times = tree.read()
+    assert times is not None
+    return times
+
+
+def test_the_processes_of_others_do_not_count(tmp_path: Path) -> None:
+    proc = Proc(tmp_path)
+    proc.add(101, ROOT, ticks=30, delay_ns=2_000_000_000)
+    proc.add(102, 101, ticks=4, delay_ns=500_000_000)
+    proc.add(103, 1, ticks=5000, delay_ns=9_000_000_000)
+    times = read(ProcessTree(ROOT, tmp_path))
+    assert (round(times.user_s, 6), times.run_delay_s, times.processes) == (0.34, 2.5, 3)
+
+
+def test_a_root_that_ended_has_no_times(tmp_path: Path) -> None:
+    assert ProcessTree(ROOT, tmp_path).read() is None
+
+
+def test_a_kernel_that_does_not_count_delays(tmp_path: Path) -> None:
+    Proc(tmp_path)
+    (tmp_path / str(ROOT) / "task" / str(ROOT) / "schedstat").unlink()
+    assert read(ProcessTree(ROOT, tmp_path)).run_delay_s is None
+
+
+def test_a_kernel_that_has_the_file_and_does_not_fill_it(tmp_path: Path) -> None:
+    Proc(tmp_path)
+    (tmp_path / str(ROOT) / "task" / str(ROOT) / "schedstat").write_text("0 0 0\n")
+    assert read(ProcessTree(ROOT, tmp_path)).run_delay_s is None
+
+
+@given(rounds=st.lists(st.tuples(st.integers(0, 50), st.integers(0, 10**9), st.booleans()), max_size=8))
+def test_nothing_is_lost_when_sessions_end(rounds: list[tuple[int, int, bool]], tmp_path_factory) -> None:
+    proc = Proc(tmp_path_factory.mktemp("proc"))
+    tree = ProcessTree(ROOT, proc.folder)
+    ticks = delay_ns = 0
+    before = read(tree)
+    for number, (used, waited, ends) in enumerate(rounds):
+        proc.add(200 + number, ROOT, ticks=used, delay_ns=waited)
+        ticks, delay_ns = ticks + used, delay_ns + waited
+        if ends:
+            read(tree)
+            proc.end(200 + number, used)
+        now = read(tree)
+        assert now.user_s >= before.user_s
+        before = now
+    assert abs(before.user_s - ticks / TICKS) < 1e-6
+    assert before.run_delay_s is not None and abs(before.run_delay_s - delay_ns / 1e9) < 1e-6

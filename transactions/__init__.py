@@ -1,5 +1,6 @@
 """The workloads: one folder for each, with its transactions and their SQL for each engine."""
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -8,9 +9,10 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from stallmark import capabilities
-from stallmark.errors import StallmarkError
+from stallmark.engines.base import Engine
+from stallmark.errors import CallFailed, StallmarkError
 from stallmark.schema import APART, TOGETHER, are_apart, joined, parts_of, version_of
-from stallmark.transactions.workload import Workload
+from stallmark.transactions.workload import Opening, Transaction, Workload, WorkloadContext
 
 if TYPE_CHECKING:
     from sqlalchemy import MetaData
@@ -118,3 +120,30 @@ def known_name(name: str) -> str:
     if twice := [part for part in parts if parts.count(part) > 1]:
         raise StallmarkError(f"{name!r} names {twice[0]} twice: name it once.")
     return joined(parts, apart=are_apart(name))
+
+
+OPENED_WITHIN_S = 600.0  # many orders may be left over
+
+
+def open_workload(engine: Engine, workload: Workload, scale: Mapping[str, Any], seed: int) -> Opening | None:
+    """Execute the opening transaction of the workload, once before its load, and return it; None without one.
+
+    Raises StallmarkError when it fails.
+    """
+    if workload.users.opening is None:
+        return None
+    shared = workload.users.share(WorkloadContext(scale, seed, engine.query, _refuse_to_post))
+    opening = workload.users.opening(shared)
+    session = engine.session(OPENED_WITHIN_S)
+    try:
+        workload.prepare(session, [workload.users.opening])
+        opening.execute(session, opening.inputs(random.Random(seed)))
+    except CallFailed as error:
+        raise StallmarkError(f"{opening.name}, which a run of {workload.name} begins with, failed: {error}.") from None
+    finally:
+        session.close()
+    return opening
+
+
+def _refuse_to_post(kind: type[Transaction], inputs: tuple, after_s: float) -> None:
+    raise AssertionError(f"{kind.name} would follow from an opening transaction: no session would execute it")

@@ -12,9 +12,8 @@ import numpy as np
 
 from stallmark.errors import StallmarkError
 from stallmark.loaders.brokerage import counts, customers, fixed
-from stallmark.loaders.brokerage.companies import companies, news, securities
+from stallmark.loaders.brokerage.companies import Days, companies, daily_market, last_trade, news, securities
 from stallmark.loaders.brokerage.counts import MOST_CUSTOMERS, MOST_DAYS, split
-from stallmark.loaders.brokerage.securities import Days, daily_market, last_trade
 from stallmark.loaders.brokerage.trades import TradeGroup
 from stallmark.loaders.plan import Batch, Loader, Piece, Scale, TableGroup, finite
 from stallmark.schema import words

@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stallmark.loaders.brokerage.people import TAX_RATES, addresses, people, tax_ids, tax_rates
-from stallmark.loaders.brokerage.securities import symbols
+from stallmark.loaders.brokerage.companies import symbols
+from stallmark.loaders.brokerage.fixed import TAX_RATES, addresses, people, tax_ids, tax_rates
 from stallmark.loaders.plan import Piece, digits
 from stallmark.schema import words
 from stallmark.schema.brokerage import (

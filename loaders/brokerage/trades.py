@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stallmark.loaders.brokerage.companies import security_names
+from stallmark.loaders.brokerage.companies import security_names, symbols
 from stallmark.loaders.brokerage.customers import account_names, broker_names, names, tax_rate_of, tax_status_of
 from stallmark.loaders.brokerage.fixed import (
     BAND_ENDS,
@@ -15,7 +15,6 @@ from stallmark.loaders.brokerage.fixed import (
     TRADE_TYPES,
     exchange_of,
 )
-from stallmark.loaders.brokerage.securities import symbols
 from stallmark.loaders.brokerage.simulation import LIMIT_BUY, QUANTITIES, STRETCH, Completed, History, Simulation
 from stallmark.loaders.plan import Piece
 from stallmark.schema.brokerage import (

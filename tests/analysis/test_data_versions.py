@@ -6,6 +6,7 @@ import pytest
 from support.command_line import stallmark
 from support.comparisons import QUIET, made, only, template, with_manifest
 from support.manifests import a_manifest, changed
+from support.read_once import kept_summaries, read_once
 from support.synthetic import Brokerage, Truth, make_run
 from support.synthetic_loads import alone_and_together, make_loads_run
 
@@ -18,6 +19,9 @@ from stallmark.record.manifest import read_manifest
 from stallmark.record.manifest.workload import Load
 from stallmark.record.reader import find_records
 from stallmark.report.text import sentence
+
+__all__ = ["kept_summaries", "read_once"]
+pytestmark = pytest.mark.usefixtures("read_once")
 
 
 def of_version(folder: Path, version: int | None) -> Path:

@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 from support.command_line import stallmark
+from support.read_once import kept_summaries, read_once
 from support.synthetic import Truth, make_run
 from support.synthetic_loads import alone_and_together, make_loads_run
 from support.traces import make_pools
 
 from stallmark.cli.characterise import MEASURE_S, USERS, scenario_for
 from stallmark.errors import StallmarkError
+
+__all__ = ["kept_summaries", "read_once"]
+pytestmark = pytest.mark.usefixtures("read_once")
 
 
 def test_a_workload_is_traced_with_the_smallest_pool_by_default():

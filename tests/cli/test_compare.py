@@ -11,10 +11,14 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from support.command_line import stallmark
+from support.read_once import kept_summaries, read_once
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.metrics import METRICS
 from stallmark.report.exports import HEADER
+
+__all__ = ["kept_summaries", "read_once"]
+pytestmark = pytest.mark.usefixtures("read_once")
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from support.command_line import stallmark
 
 from stallmark.engines.postgres import embedded_ownership
-from stallmark.leftovers import leftovers_of_dead_processes, temporary_name
+from stallmark.processes import leftovers_of_dead_processes, temporary_name
 
 OLD = 1_700_000_000
 
@@ -20,7 +20,7 @@ def memory(tmp_path, monkeypatch) -> Path:
     """Shared memory, and a folder for temporary files beside it, both empty."""
     for name in ("memory", "temporary"):
         (tmp_path / name).mkdir()
-    monkeypatch.setattr("stallmark.leftovers.SHARED_MEMORY", tmp_path / "memory")
+    monkeypatch.setattr("stallmark.processes.SHARED_MEMORY", tmp_path / "memory")
     monkeypatch.setattr(embedded_ownership, "SHARED_MEMORY", tmp_path / "memory")
     monkeypatch.setattr(embedded_ownership, "_SEGMENTS", tmp_path / "segments")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 from support.command_line import stallmark
 from support.profiles import write_made_profile
+from support.read_once import kept_summaries, read_once
 from support.sizings import write_sizing_of
 from support.synthetic import Truth, make_run
 from support.synthetic_loads import alone_and_together, make_loads_run
@@ -29,6 +30,8 @@ from stallmark.record.reader import find_records
 from stallmark.sizing.demand import demand_of
 from stallmark.transactions.brokerage import WORKLOAD
 from stallmark.transactions.checks import KEYS, ConditionResult
+
+__all__ = ["kept_summaries", "read_once"]
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +64,7 @@ def files(folder: Path) -> dict[str, bytes]:
         'sql ab from"users"', "status sizing --json", "runs --out .",
     ],
 )  # fmt: skip
+@pytest.mark.usefixtures("read_once")
 def test_output_for_machines_and_questions_write_no_file(folder, monkeypatch, command):
     monkeypatch.chdir(folder)
     before = files(folder)
@@ -82,6 +86,7 @@ def test_output_for_machines_and_questions_write_no_file(folder, monkeypatch, co
         ("characterise ab/a", "ab/a-locality.html"),
     ],
 )
+@pytest.mark.usefixtures("read_once")
 def test_a_page_changes_no_record_and_no_other_page(folder, monkeypatch, command, page):
     monkeypatch.chdir(folder)
     before = files(folder)
@@ -249,6 +254,7 @@ def made(folder: Path, monkeypatch) -> Path:
     return folder
 
 
+@pytest.mark.usefixtures("read_once")
 @pytest.mark.parametrize(
     ("command", "page"),
     [

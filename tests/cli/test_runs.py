@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 from support.manifests import changed
+from support.read_once import kept_summaries, read_once
 from support.synthetic import Truth, make_experiment, make_run
 from support.tds.odbc import needs_odbc
 
@@ -16,6 +17,9 @@ from stallmark.cli.main import main
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.lab.selftest_checks import _redactor
+
+__all__ = ["kept_summaries", "read_once"]
+pytestmark = pytest.mark.usefixtures("read_once")
 
 
 def listed(*arguments: str):

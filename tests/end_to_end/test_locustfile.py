@@ -6,7 +6,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from support.clusters import ClusterEngine, clusters
@@ -44,12 +46,37 @@ class Broker(StallmarkUser):
 """
 
 
+ENDS_AFTER = """
+import gevent
+from locust import events
+from locust.runners import WorkerRunner
+
+def end(environment):
+    while any(
+        sum(entry.num_requests for (name, _), entry in [*environment.stats.entries.items()] if name == wanted) < count
+        for wanted, count in {requests}.items()
+    ):
+        gevent.sleep(0.1)
+    environment.runner.quit()
+
+@events.test_start.add_listener
+def end_in_time(environment, **_):
+    if not isinstance(environment.runner, WorkerRunner):
+        gevent.spawn(end, environment)
+"""
+"""Ends the test once Locust has counted so many requests of these names."""
+
+
 @pytest.fixture
 def locust(tmp_path):
-    """Run Locust without its page, as its users do; return how it ended and its statistics by name."""
+    """Run Locust without its page, as its users do, until it has counted enough `requests` of each name; return how it
+    ended and its statistics by name."""
 
-    def run(locustfile: str, *options: str, server: str, users: int = 8) -> tuple[subprocess.CompletedProcess, dict]:
-        (tmp_path / "locustfile.py").write_text(locustfile)
+    def run(
+        locustfile: str, *options: str, server: str, users: int = 8, requests: Mapping[str, int] = MappingProxyType({})
+    ) -> tuple[subprocess.CompletedProcess, dict]:
+        ending = ENDS_AFTER.replace("{requests}", repr(dict(requests))) if requests else ""
+        (tmp_path / "locustfile.py").write_text(locustfile + ending)
         command = [sys.executable, "-m", "locust", "-f", "locustfile.py", "--headless", "--json"]
         done = subprocess.run(
             [*command, "-u", str(users), "-r", "20", "-t", "8s", *options],
@@ -70,8 +97,7 @@ def transfers(bank: EmbeddedEngine) -> int:
 
 
 PORT = str(free_port())
-WORKERS = ("--processes", "2", "--master-bind-port", PORT, "--master-port", PORT, "-t", "20s")
-"""The time begins before workers have their executors."""
+WORKERS = ("--processes", "2", "--master-bind-port", PORT, "--master-port", PORT, "-t", "60s")
 PATIENT = "from locust import runners\nrunners.HEARTBEAT_LIVENESS = 60  # as a busy machine may need\n"
 
 
@@ -115,7 +141,8 @@ def test_our_users_and_those_of_own_sql_run_beside_those_of_a_locustfile(new_ban
 
 def test_users_of_own_sql_have_workers(new_bank, locust, folder):
     new_bank.execute(JAR)
-    done, requests = locust(PATIENT + OWN + owns("shared = True"), *WORKERS, server=new_bank.spec())
+    enough = {"look": 1, "deposit": 21, "count": 1}
+    done, requests = locust(PATIENT + OWN + owns("shared = True"), *WORKERS, server=new_bank.spec(), requests=enough)
     assert done.returncode == 0, done.stdout + done.stderr
     assert requests.keys() == {"look", "deposit", "count"}, done.stdout + done.stderr
     # Locust's last report of a worker may come too late.
@@ -127,7 +154,7 @@ def test_a_worker_without_users_has_its_part_of_a_rate(new_bank, locust, folder)
     new_bank.execute("CREATE TABLE seen (at timestamptz)")
     (folder / "count.sql").write_text("INSERT INTO seen VALUES (clock_timestamp())")
     (folder / "deposit.sql").write_text("SELECT 1")
-    done, _ = locust(owns("shared = True"), *WORKERS, server=new_bank.spec(), users=1)
+    done, _ = locust(owns("shared = True"), *WORKERS, server=new_bank.spec(), users=1, requests={"count": 50})
     assert done.returncode == 0 and "was lost" not in done.stdout + done.stderr, done.stdout + done.stderr
     query = "SELECT count(*) / extract(epoch FROM max(at) - min(at)) FROM seen"
     [(per_s,)] = new_bank.query(query)
@@ -144,7 +171,7 @@ def test_a_worker_is_there_while_its_sql_is_tried(new_bank, locust, folder):
     (folder / "workload.yaml").write_text(
         "{transactions: {look: 0, deposit: 1, count: 0}, parameters: {id: {from: 1, to: 9}}}"
     )
-    done, _ = locust(owns("shared = True"), *WORKERS, "-t", "40s", server=new_bank.spec(), users=2)
+    done, _ = locust(owns("shared = True"), *WORKERS, server=new_bank.spec(), users=2, requests={"deposit": 21})
     said = done.stdout + done.stderr
     assert done.returncode == 0 and "failed to send heartbeat" not in said and "was lost" not in said, said
     assert new_bank.query("SELECT coins FROM jar")[0][0] > 20, "and the load began"
@@ -252,7 +279,7 @@ def test_the_example_of_own_sql_in_the_docs_runs(new_bank, locust, tmp_path):
     shop.execute((tmp_path / "shop/setup.sql").read_text())
     [example] = python_in(OWN_SQL_PAGE)
     example = example.replace('server = "postgresql://me@db.example/shop"', f"server = {shop.spec()!r}")
-    done, requests = locust(example, server="")
+    done, requests = locust(example, server="", requests={"browse_films": 21, "rent_film": 1})
     assert requests.get("browse_films", {"num_requests": 0})["num_requests"] > 20, done.stdout + done.stderr
     [(rented, counted)] = shop.query("SELECT (SELECT count(*) FROM rental), sum(rentals) FROM customer")
     assert rented == counted > 0, "whole transactions"
@@ -265,6 +292,6 @@ def python_in(page: Path) -> list[str]:
 def test_the_example_of_the_docs_runs(new_bank, locust):
     [example] = python_in(PAGE)
     example = example.replace('server = "postgresql://me@db.example/brokerage"', f"server = {new_bank.spec()!r}")
-    done, requests = locust(example, "--host", "http://127.0.0.1:9", server="")
+    done, requests = locust(example, "--host", "http://127.0.0.1:9", server="", requests={"transfer": 21, "/": 1})
     assert requests["transfer"]["num_requests"] > 20, done.stdout + done.stderr
     assert requests["/"]["num_failures"] > 0  # nobody listens there

@@ -93,8 +93,10 @@ def test_own_sql_stands_in_for_the_database_of_a_profile(tool: Tool, profile: Pa
     (folder / "workload.yaml").write_text(
         "{transactions: {look: 4, change: 2}, parameters: {id: {from: 1, to: 60000}}}"
     )
-    loads = f"loads={{mine: {{workload: {{sql: {folder}}}, users: 8}}}}"
-    changes = [word for change in [loads, *SMALL[1:]] for word in ("--set", change)]
+    loads = f"loads={{mine: {{workload: {{sql: {folder}}}, users: 2}}}}"
+    # Those of the test above show how well rates are fitted.
+    shorter = ("warm_up=0s", "measure=2s")
+    changes = [word for change in [loads, *SMALL[1:], *shorter] for word in ("--set", change)]
     code, said = tool.run("run", "sizing-emulated", "--profile", str(profile), *changes)
     assert code == 0, said
     [made_in] = [

@@ -29,7 +29,7 @@ from stallmark.engines.postgres.embedded_ownership import leftover_servers
 from stallmark.engines.postgres.embedded_server import EmbeddedServer, failure_message
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.leftovers import temporary_name
+from stallmark.processes import temporary_name
 from stallmark.storage.emulator.models import ArrayModel
 
 MB = 1024**2

@@ -14,7 +14,7 @@ from support.embedded_servers import Make
 from stallmark.engines.postgres import embedded_ownership
 from stallmark.engines.postgres.embedded_ownership import leftover_segments
 from stallmark.errors import StallmarkError
-from stallmark.leftovers import Leftover
+from stallmark.processes import Leftover
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="segments can be seen on Linux alone")
 

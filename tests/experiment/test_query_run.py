@@ -22,7 +22,7 @@ from stallmark.loaders.plan import loader_for
 from stallmark.record.reader import Record, find_records
 from stallmark.scenarios.model import QueryScenario
 from stallmark.transactions import find_workload
-from stallmark.transactions.warehouse.queries import order
+from stallmark.transactions.warehouse import order
 from stallmark.transactions.warehouse.refresh import Refresh
 
 FACTOR = 0.01

@@ -284,12 +284,12 @@ def test_all_files_of_all_cells_must_have_room(data, monkeypatch):
 @needs_fio
 def test_a_server_elsewhere_needs_a_folder(tmp_path, data):
     plan = RawLoad(raw="web").plan()
-    with pytest.raises(StallmarkError, match=r"raw load web cannot run: .*Name a folder"):
+    with pytest.raises(StallmarkError, match=r"raw load web cannot run: folder: .*name a folder"):
         refuse_impossible({"web": (plan, 1)}, engine(None), False)
-    with pytest.raises(StallmarkError, match=r"raw load web cannot run: .*none does not exist"):
+    with pytest.raises(StallmarkError, match=r"raw load web cannot run: folder: there is no folder .*none"):
         refuse_impossible({"web": (plan.changed(folder=str(tmp_path / "none")), 1)}, engine(None), False)
     (tmp_path / "file").touch()
-    with pytest.raises(StallmarkError, match=r"raw load web cannot run: Nothing can be written to .* is not a folder"):
+    with pytest.raises(StallmarkError, match=r"raw load web cannot run: folder: there is no folder .*file"):
         refuse_impossible({"web": (plan.changed(folder=str(tmp_path / "file")), 1)}, engine(None), False)
     refuse_impossible({"web": (plan.changed(folder=str(data)), 1)}, engine(None), False)
 

@@ -271,10 +271,10 @@ def test_the_data_are_probed_where_they_lie(work, tmp_path, monkeypatch):
 def test_the_storage_of_a_server_elsewhere_must_be_named(work, tmp_path):
     elsewhere = Server(tmp_path)
     elsewhere.directories = lambda: {}  # type: ignore[method-assign]
-    with pytest.raises(StallmarkError, match=r"cannot be located from here: .*probe: \{folder: …\}"):
+    with pytest.raises(StallmarkError, match=r"probe\.folder: .* cannot be located from here: name a folder"):
         work(elsewhere, probe="before and after").refuse_impossible()
     work(elsewhere, probe={"folder": str(tmp_path)}).refuse_impossible()
-    with pytest.raises(StallmarkError, match=r"/no/such does not exist: name a folder on the array"):
+    with pytest.raises(StallmarkError, match=r"there is no folder /no/such: name one on the storage"):
         work(elsewhere, probe={"folder": "/no/such"}).refuse_impossible()
 
 

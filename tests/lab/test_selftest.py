@@ -26,8 +26,7 @@ from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Identity
 from stallmark.loaders.load import build
 from stallmark.loaders.plan import loader_for
-from stallmark.schema.deploy import create_tables
-from stallmark.schema.own import METADATA as OWN_TABLES
+from stallmark.schema.deploy import OWN_TABLES, create_tables
 from stallmark.stopping import StopSignal
 from stallmark.transactions.bank import WORKLOAD as BANK
 from stallmark.transactions.brokerage import WORKLOAD as BROKERAGE

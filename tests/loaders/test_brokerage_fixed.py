@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stallmark.loaders.brokerage import people
 from stallmark.loaders.brokerage.customers import tax_rate_of
 from stallmark.loaders.brokerage.fixed import (
     BAND_ENDS,
@@ -16,6 +15,8 @@ from stallmark.loaders.brokerage.fixed import (
     EXCHANGE_IDS,
     TRADE_TYPES,
     fixed,
+    tax_ids,
+    tax_rates,
 )
 from stallmark.loaders.brokerage.simulation import (
     LIMIT_BUY,
@@ -84,7 +85,7 @@ def test_bands_cover_every_quantity_once() -> None:
 def test_a_customer_pays_the_taxes_of_the_country_and_of_the_state() -> None:
     customer = np.arange(2_000)
     rates = {row["tx_id"]: row["tx_rate"] for row in rows("taxrate")}
-    country, state = (people.tax_ids().take(pa.array(each)).to_pylist() for each in people.tax_rates(9, customer))
+    country, state = (tax_ids().take(pa.array(each)).to_pylist() for each in tax_rates(9, customer))
     assert {each[:2] for each in country} == {"US"}
     assert "US" not in {each[:2] for each in state}
     both = [rates[one] + rates[other] for one, other in zip(country, state, strict=True)]

@@ -11,9 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallmark.loaders.brokerage import market_group
-from stallmark.loaders.brokerage.companies import companies, company_names, exchange_of, industry_of, security_names
+from stallmark.loaders.brokerage.companies import (
+    Days,
+    companies,
+    company_names,
+    daily_market,
+    exchange_of,
+    industry_of,
+    security_names,
+    symbols,
+)
 from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS
-from stallmark.loaders.brokerage.securities import Days, daily_market, symbols
 from stallmark.loaders.brokerage.simulation import LONGEST_S, Holdings, Trades
 from stallmark.schema.brokerage import COMPANIES, DAY_S, KEY, SECURITIES, Population, moment, price_cents, symbol
 

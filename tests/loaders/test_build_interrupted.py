@@ -15,7 +15,7 @@ from support.waiting import eventually
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import StallmarkError
-from stallmark.loaders import ledger, loader_pool
+from stallmark.loaders import ledger, worker
 from stallmark.loaders.bank import LOADER
 from stallmark.loaders.load import BuildProgress, recognise
 from stallmark.loaders.plan import Batch, LoadPlan
@@ -163,7 +163,7 @@ def test_a_server_that_goes_away_is_told(tmp_path: Path) -> None:
 def test_leaving_the_pool_ends_it(database: EmbeddedEngine) -> None:
     make_tables(database)
     batches = LoadPlan(LOADER.groups(SCALE)).batches()
-    loading = loader_pool.load(database, "bank", SEED, SCALE, batches, 2)
+    loading = worker.load_batches(database, "bank", SEED, SCALE, batches, 2)
     next(loading)
     pids = [p.pid for p in loaders_of(psutil.Process())]
     assert len(pids) == 2

@@ -25,8 +25,7 @@ from stallmark.loaders.load import BuildProgress
 from stallmark.loaders.plan import BatchShare, LoadPlan, loader_for
 from stallmark.schema import deploy, size
 from stallmark.schema.ddl import ddl_of
-from stallmark.schema.own import METADATA as OWN_TABLES
-from stallmark.schema.own import drop_schemas
+from stallmark.schema.deploy import OWN_TABLES, drop_schemas
 from stallmark.transactions import WorkloadsTogether, checks, find_workload
 
 BOTH, EACH = find_workload("bank+mail"), find_workload("bank,mail")

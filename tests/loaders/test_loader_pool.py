@@ -17,7 +17,7 @@ from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
-from stallmark.loaders import loader_pool
+from stallmark.loaders import worker
 from stallmark.loaders.plan import Batch
 from stallmark.loaders.worker import _begun_ahead
 
@@ -44,7 +44,7 @@ def engine(script: Script) -> Iterator[MssqlEngine]:
 
 
 def load(engine: Engine) -> None:
-    list(loader_pool.load(engine, "bank", 1, {"branches": 1}, [Batch("tellers", 0)], 1))
+    list(worker.load_batches(engine, "bank", 1, {"branches": 1}, [Batch("tellers", 0)], 1))
 
 
 def test_what_is_rolled_back_is_not_kept(database: EmbeddedEngine):
@@ -94,7 +94,7 @@ def test_a_batch_that_cannot_be_made_is_the_one_that_failed():
 
 def test_who_has_two_batches_loads_both(engine, script):
     batches = [Batch(group, 0) for group in ("tellers", "branches", "tellers")]
-    loaded = list(loader_pool.load(engine, "bank", 1, {"branches": 1}, batches, 1))
+    loaded = list(worker.load_batches(engine, "bank", 1, {"branches": 1}, batches, 1))
     assert [(one.batch, one.rows) for one in loaded] == list(zip(batches, (10, 1, 10), strict=True))
     assert all(one.bytes > 0 for one in loaded)
 
@@ -102,7 +102,7 @@ def test_who_has_two_batches_loads_both(engine, script):
 def test_one_that_is_killed_after_its_last_batch_has_done_its_share(engine, script):
     hold = Hold()
     script.bulk("bank.branches", hold, Count(1))
-    loading = loader_pool.load(engine, "bank", 1, {"branches": 1}, [Batch("tellers", 0), Batch("branches", 0)], 2)
+    loading = worker.load_batches(engine, "bank", 1, {"branches": 1}, [Batch("tellers", 0), Batch("branches", 0)], 2)
     assert next(loading).batch.group == "tellers"
     done, _ = sorted(loaders_of(psutil.Process()), key=lambda loader: loader.create_time())
     done.kill()

@@ -6,7 +6,7 @@ import subprocess
 from collections import Counter
 
 import pytest
-from scipy import stats
+import scipy  # its parts are imported when first asked for
 from support.clusters import ClusterEngine
 from support.own_sql import executed
 
@@ -84,7 +84,7 @@ def test_draws_are_distributed_as_those_of_pgbench(text, shop, engine, tmp_path)
     ours = Counter(DRAWS[text](rng) for _ in range(4000))
     shared = [n for n in range(1, 41) if theirs[n] + ours[n] >= 20]
     assert len(shared) > 10
-    assert stats.chi2_contingency([[one[n] for n in shared] for one in (theirs, ours)]).pvalue > 1e-3
+    assert scipy.stats.chi2_contingency([[one[n] for n in shared] for one in (theirs, ours)]).pvalue > 1e-3
 
 
 EXPRESSIONS = [

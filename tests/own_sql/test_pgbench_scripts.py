@@ -5,9 +5,9 @@ import random
 from collections import Counter
 
 import pytest
+import scipy  # its parts are imported when first asked for
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from stallmark.errors import StallmarkError
 from stallmark.own_sql import pgbench_functions
@@ -120,7 +120,7 @@ def _p_value(draw, expected: list[float]) -> float:
     total = sum(expected)
     observed = [seen[place] for place in range(1, len(expected) + 1)]
     assert sum(observed) == count
-    return stats.chisquare(observed, [count * share / total for share in expected]).pvalue
+    return scipy.stats.chisquare(observed, [count * share / total for share in expected]).pvalue
 
 
 def test_draws_have_the_distributions_that_pgbench_documents():
@@ -129,7 +129,7 @@ def test_draws_have_the_distributions_that_pgbench_documents():
     assert _p_value(lambda rng: pgbench_functions.random_zipfian(rng, low, high, 1.3), zipf) > 1e-3
     exponential = [math.exp(-4 * (k - 1) / 50) - math.exp(-4 * k / 50) for k in range(low, high + 1)]
     assert _p_value(lambda rng: pgbench_functions.random_exponential(rng, low, high, 4.0), exponential) > 1e-3
-    normal = stats.norm.cdf([2 * 3.0 * (k / 50) - 3.0 for k in range(high + 1)])
+    normal = scipy.stats.norm.cdf([2 * 3.0 * (k / 50) - 3.0 for k in range(high + 1)])
     shares = list(normal[1:] - normal[:-1])
     assert _p_value(lambda rng: pgbench_functions.random_gaussian(rng, low, high, 3.0), shares) > 1e-3
     assert _p_value(lambda rng: pgbench_functions.random_uniform(rng, low, high), [1.0] * 50) > 1e-3

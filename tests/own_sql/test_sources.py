@@ -5,9 +5,9 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import scipy  # its parts are imported when first asked for
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from stallmark.errors import StallmarkError
 from stallmark.own_sql.folder import read_definition
@@ -98,11 +98,11 @@ def test_weights_and_zipf_draw_in_proportion():
     weighted = [(1, 1.0), (2, 0.0), (3, 3.0), (4, 6.0)]
     counts = Counter(value for (value,) in drawn(opened("id", rows=weighted, query="SELECT 1", draw="weight"), 20_000))
     assert 2 not in counts
-    assert stats.chisquare([counts[1], counts[3], counts[4]], [2000, 6000, 12_000]).pvalue > 1e-3
+    assert scipy.stats.chisquare([counts[1], counts[3], counts[4]], [2000, 6000, 12_000]).pvalue > 1e-3
     zipf = Counter(value for (value,) in drawn(opened("n", **{"from": 1, "to": 30}, draw={"zipf": 0.7}), 20_000))
     shares = [k**-0.7 for k in range(1, 31)]
     expected = [20_000 * share / sum(shares) for share in shares]
-    assert stats.chisquare([zipf[k] for k in range(1, 31)], expected).pvalue > 1e-3
+    assert scipy.stats.chisquare([zipf[k] for k in range(1, 31)], expected).pvalue > 1e-3
 
 
 def test_ranges_have_both_ends_and_decimals():

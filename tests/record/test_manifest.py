@@ -105,7 +105,7 @@ def test_fields_of_a_scenario_in_a_record_are_keys_of_a_scenario_file(recorded, 
     assert fields == keys if all_of_it else fields < keys
 
 
-@pytest.mark.parametrize(("format", "advice"), [(FORMAT - 1, "run the experiment again"), (FORMAT + 1, "update")])
+@pytest.mark.parametrize(("format", "advice"), [(FORMAT - 1, "make it again"), (FORMAT + 1, "update")])
 def test_another_format_is_refused_with_what_to_do(tmp_path, format, advice):
     with pytest.raises(StallmarkError, match=rf"format {format} .*reads format {FORMAT}: {advice}"):
         read(tmp_path, DOCUMENT | {"format": format})

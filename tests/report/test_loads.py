@@ -79,13 +79,13 @@ def test_the_picture_is_the_one_that_the_question_asks_for(blender, cells, ramp)
     assert [users for users, _ in charts[0].lines[1].points] == [1, 50]
 
 
-@pytest.mark.parametrize("width", [50, 60, 80, 200])
-def test_a_terminal_of_any_width_drops_columns_and_no_digits(blender, cells, ramp, width):
-    for found in (blender, cells, ramp):
-        said = printed(in_terminal(loads_document(found).brief), width)
-        assert max(len(line.rstrip()) for line in said.splitlines()) <= width
-        for rate in column(tables.figures(found), "throughput"):
-            assert rate in said
+def test_a_terminal_of_any_width_drops_columns_and_no_digits(blender, cells, ramp):
+    for summary in (blender, cells, ramp):
+        brief, rates = loads_document(summary).brief, column(tables.figures(summary), "throughput")
+        for width in (50, 60, 80, 200):
+            text = printed(in_terminal(brief), width)
+            assert max(len(line.rstrip()) for line in text.splitlines()) <= width
+            assert all(rate in text for rate in rates)
 
 
 def test_the_slide_has_answer_and_picture(blender, cells, ramp, tmp_path):

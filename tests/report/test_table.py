@@ -9,6 +9,7 @@ from typing import Annotated
 
 import pytest
 from support import report_summaries as given
+from support.pages import table
 from support.steps import changed_step
 from support.terminal import printed, show
 
@@ -157,19 +158,19 @@ def test_every_row_that_declares_columns_is_in_a_table():
     assert {shown.group for _, shown in shown_fields(ServerState)} == {*OF_MEMORY, *OF_THE_REST}
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 140, 200])
 @pytest.mark.parametrize("experiment", [given.buffer_pool(), given.buffer_pool(3), given.user_ramp(), given.devices()])
-def test_every_step_is_one_line_with_whole_numbers(experiment, width):
-    text = show(experiment, width)
-    lines = text.splitlines()
-    assert max(map(len, lines)) <= width
-    start = next(i for i, line in enumerate(lines) if line.startswith("step")) + 1
-    rows = lines[start : start + len(experiment.steps)]
-    for row, step in zip(rows, experiment.steps, strict=True):
-        assert re.search(rf"(^|\s){re.escape(format.number(step.throughput.tps))}(\s|$)", row), row
-        assert format.number(step.latency.percentiles_ms["p95"]) in row.split()
-        assert ("EMULATED" in row.split()) == step.emulated
-        assert "…" not in row[30:]
+def test_every_step_is_one_line_with_whole_numbers_at_every_width(experiment):
+    steps = table(experiment)
+    for width in (60, 80, 100, 140, 200):
+        lines = printed(steps, width).splitlines()
+        assert max(map(len, lines)) <= width
+        start = next(i for i, line in enumerate(lines) if line.startswith("step")) + 1
+        rows = lines[start : start + len(experiment.steps)]
+        for row, step in zip(rows, experiment.steps, strict=True):
+            assert re.search(rf"(^|\s){re.escape(format.number(step.throughput.tps))}(\s|$)", row), row
+            assert format.number(step.latency.percentiles_ms["p95"]) in row.split()
+            assert ("EMULATED" in row.split()) == step.emulated
+            assert "…" not in row[30:]
 
 
 def test_a_narrow_window_keeps_the_important_columns_and_names_the_others():

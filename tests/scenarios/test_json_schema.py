@@ -10,8 +10,7 @@ from click.testing import CliRunner
 from ruamel.yaml import YAML
 
 from stallmark.cli.main import main
-from stallmark.scenarios.json_schema import FILE, json_schema, reference
-from stallmark.scenarios.model import SHIPPED, Scenario
+from stallmark.scenarios.model import FILE, SHIPPED, Scenario, json_schema, reference
 from stallmark.scenarios.read import locate, read_any_scenario, shipped
 from stallmark.scenarios.variant import Variant
 

@@ -17,10 +17,10 @@ from stallmark.experiment import runner
 from stallmark.experiment.preflight import refuse_impossible_devices
 from stallmark.record.manifest.storage import Asked, ProbeStep
 from stallmark.record.reader import find_records
-from stallmark.scenarios.array import Array
 from stallmark.scenarios.load import MOST_AT_ONCE, RawLoad
 from stallmark.scenarios.model import ProbeScenario, on_devices
 from stallmark.scenarios.read import read_any_scenario, read_scenario
+from stallmark.scenarios.storage import Array
 from stallmark.storage import programs
 from stallmark.storage.arrivals import MOST_PER_S
 from stallmark.storage.emulator.models import ArrayModel, FlashCache, FlashTier, NoCompiler

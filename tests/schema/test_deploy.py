@@ -19,7 +19,7 @@ from stallmark.errors import CallFailed, StallmarkError
 from stallmark.schema import ddl, deploy
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.ddl import ddl_of
-from stallmark.schema.own import METADATA, drop_schemas, routines, things_of_others
+from stallmark.schema.deploy import OWN_TABLES, drop_schemas, routines, things_of_others
 from stallmark.transactions import WORKLOADS, find_workload
 
 PROCEDURES = "CREATE OR REPLACE FUNCTION shop.one() RETURNS int LANGUAGE sql AS 'SELECT 1'"
@@ -221,7 +221,7 @@ def test_taking_apart_leaves_the_original_whole() -> None:
 def test_statements_of_both_engines(dialect: sa.Dialect) -> None:
     bare = [str(CreateTable(t).compile(dialect=dialect)) for t in ddl_of(bank.METADATA).tables.sorted_tables]
     assert not any("KEY" in text or "IDENTITY" in text or "SERIAL" in text for text in bare)
-    own = [str(CreateTable(table).compile(dialect=dialect)) for table in METADATA.sorted_tables]
+    own = [str(CreateTable(table).compile(dialect=dialect)) for table in OWN_TABLES.sorted_tables]
     assert all("PRIMARY KEY" in text and "IDENTITY" not in text for text in own)
 
 
@@ -288,7 +288,7 @@ def test_batches_of_a_script() -> None:
 def deployed(database: EmbeddedEngine, name: str) -> None:
     """A database as a build of nothing leaves it."""
     workload = find_workload(name)
-    for metadata in (METADATA, workload.metadata):
+    for metadata in (OWN_TABLES, workload.metadata):
         deploy.create_tables(database, metadata)
     for batch in deploy.batches(workload.procedures(database.dialect)):
         database.execute(batch)

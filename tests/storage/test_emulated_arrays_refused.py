@@ -16,7 +16,7 @@ from typing import BinaryIO
 import pytest
 from support.emulated_bench import FAST, SLOW, Bench
 
-from stallmark.leftovers import leftovers_of_dead_processes
+from stallmark.processes import leftovers_of_dead_processes
 from stallmark.storage.emulator import arrays
 from stallmark.storage.emulator.arrays import EmulatedArrays
 from stallmark.storage.emulator.models import ArrayModel, EmulatedArrayError, NoCompiler

@@ -10,7 +10,7 @@ from stallmark.loaders.load import BuildProgress, build
 from stallmark.loaders.plan import BatchShare
 from stallmark.schema import deploy
 from stallmark.schema.ddl import ddl_of
-from stallmark.schema.own import METADATA as OWN_TABLES
+from stallmark.schema.deploy import OWN_TABLES
 from stallmark.transactions.bank import WORKLOAD
 from stallmark.transactions.workload import Workload
 

@@ -16,10 +16,10 @@ from locust.runners import WorkerNode
 from stallmark.driver import executor_pool
 from stallmark.driver.channel import Closed, start_child
 from stallmark.driver.load import Timeline, consecutive_steps
+from stallmark.driver.locust_users import LoadsDispatcher
 from stallmark.driver.messages import ExecutorDied, Report, decode, encode
 from stallmark.driver.messages import Message as OurMessage
 from stallmark.driver.rows import Rows, TransactionRow
-from stallmark.driver.users_by_load import LoadsDispatcher
 from stallmark.record import histogram as hdr
 from support.driving import load_spec
 
@@ -78,7 +78,7 @@ class Dispatched:
 @pytest.fixture
 def no_pause(monkeypatch):
     slept: list[float] = []
-    monkeypatch.setattr("stallmark.driver.users_by_load.gevent.sleep", slept.append)
+    monkeypatch.setattr("stallmark.driver.locust_users.gevent.sleep", slept.append)
     return slept
 
 

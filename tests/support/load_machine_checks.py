@@ -17,6 +17,7 @@ from locust.runners import STATE_MISSING
 
 from stallmark.driver.executor_pool import Executors, LoadPool
 from stallmark.driver.load import ExpectedMachines, LoadSpec, RunFacts, ThisMachine
+from stallmark.driver.locust_users import LoadsDispatcher
 from stallmark.driver.messages import (
     ExecutorDied,
     ExecutorSilent,
@@ -47,10 +48,9 @@ from stallmark.driver.messages import (
 from stallmark.driver.messages import Message as OurMessage
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.rows import ErrorRow, RowMerger, Rows, TransactionRow, UserRow
-from stallmark.driver.users_by_load import LoadsDispatcher
 from stallmark.machines import worker
-from stallmark.machines.join import STALLMARK
 from stallmark.machines.master import MachinesMissing, Master
+from stallmark.machines.messages import STALLMARK
 from stallmark.record import histogram as hdr
 from support import malformed
 

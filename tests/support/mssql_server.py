@@ -8,8 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.schema.deploy import connected
-from stallmark.schema.own import METADATA as OWN
+from stallmark.schema.deploy import OWN_TABLES, connected
 from support.tds import odbc
 from support.tds.answers import Rows
 from support.tds.datatypes import BIGINT, BIT, FLOAT, INT, nvarchar
@@ -71,7 +70,7 @@ def empty(engine: MssqlEngine, metadata: sa.MetaData) -> None:
         procedures = sa.text("SELECT name FROM sys.procedures WHERE schema_id = SCHEMA_ID(:schema)")
         for (name,) in connection.execute(procedures, {"schema": schema}).all():
             connection.execute(sa.text(f"DROP PROCEDURE {schema}.{name}"))
-        for its in (metadata, OWN):
+        for its in (metadata, OWN_TABLES):
             its.drop_all(connection)
 
 

@@ -41,7 +41,7 @@ from stallmark.driver.messages import (
 )
 from stallmark.driver.rows import DeferredRow, Row, RowMerger, Rows
 from stallmark.driver.tally import SAMPLE, SECOND_NS, transaction_rows, user_rows
-from stallmark.machines.join import STALLMARK
+from stallmark.machines.messages import STALLMARK
 from stallmark.record.reader import GrowingStream
 from stallmark.transactions import find_workload
 

@@ -27,7 +27,7 @@ from stallmark.schema.brokerage import (
 )
 from stallmark.transactions import find_workload
 from stallmark.transactions.brokerage.corrections import TABLES, WATCH_LISTS
-from stallmark.transactions.mail.operations import BackgroundScan
+from stallmark.transactions.mail import BackgroundScan
 from stallmark.transactions.workload import Transaction, WorkloadContext
 
 # The first inputs of each transaction as they were before there were cells.

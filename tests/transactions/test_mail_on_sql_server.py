@@ -16,8 +16,8 @@ from support.tds.tokens import Column
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.loaders.mail import LOADER
-from stallmark.transactions.mail import WORKLOAD
-from stallmark.transactions.mail.operations import (
+from stallmark.transactions.mail import (
+    WORKLOAD,
     BackgroundScan,
     DeleteMessage,
     DeliverMessage,

@@ -9,8 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from stallmark.engines.base import Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass
-from stallmark.transactions.brokerage.context import Context, dollars
-from stallmark.transactions.brokerage.market_emulator import Order, TapeReport
+from stallmark.transactions.brokerage.context import Context, Order, TapeReport, dollars
 from stallmark.transactions.workload import Outcome, Transaction, as_text
 
 TAXED_NOT_AT_ALL, TAXED_AT_SOURCE = 0, 1  # tax statuses of an account; 2 is taxed elsewhere

@@ -24,8 +24,7 @@ from stallmark.schema.brokerage import (
     permitted,
     tax_id,
 )
-from stallmark.transactions.brokerage.context import AT_ONCE, Choice, Context, dollars
-from stallmark.transactions.brokerage.market_emulator import Order
+from stallmark.transactions.brokerage.context import AT_ONCE, Choice, Context, Order, dollars
 from stallmark.transactions.workload import Outcome, Transaction, as_text
 
 LIMIT_SHARE = 0.4

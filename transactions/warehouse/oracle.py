@@ -15,10 +15,10 @@ import duckdb
 
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
-from stallmark.leftovers import temporary_name
+from stallmark.processes import temporary_name
 from stallmark.schema import warehouse
 from stallmark.schema.warehouse.tables import METADATA
-from stallmark.transactions.warehouse.queries import QUERIES, text, validation
+from stallmark.transactions.warehouse import QUERIES, text, validation
 from stallmark.transactions.warehouse.refresh import Refresh
 
 # The rule by which two answers to a query are the same: TPC-H 2.1.3.5, which leaves room for how engines round.

@@ -178,8 +178,6 @@ class _States:
 
     def add(self, sample: np.ndarray, group: np.ndarray, entity: np.ndarray, values: np.ndarray) -> None:
         """Add rows: the indices of their samples, codes, and values, NaN for null."""
-        if not len(sample):
-            return
         number = self._numbers.codes(group, entity)
         self._last = np.append(self._last, np.full(len(self._numbers) - len(self._last), np.nan))
         places = group * self._samples + sample

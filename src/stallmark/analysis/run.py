@@ -113,12 +113,13 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
     sessions = LoadSessions(run, within) if run.manifest.loads else None
     server_io = read_server_io(run, [*within, *(sessions.stretches if sessions else ())])
     by_load = sessions.io_by_load(server_io) if sessions else {}
+    del sessions  # the counters of each load, for all seconds of the run
     io = read_io(run, server_io, checkpoints)
     # SQL Server writes the pages of each database at its own times, and counts them in one sum.
     parts = measured if len(our_databases(server_io.file_kinds)) > 1 else over_cycles
     intervals = list({interval.span: interval for part in parts for interval in part.intervals}.values())
     seconds = max(part.seconds for part in parts)
-    clocks, gaps = clock_findings(run, intervals), gap_findings(run, intervals)
+    clock, clocks, gaps = server_clock(run), clock_findings(run, intervals), gap_findings(run, intervals)
     forget_calls()
     server = Server(
         io=io,
@@ -128,6 +129,7 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
         clocks=clocks,
         gaps=gaps,
         io_by_load=by_load,
+        clock=clock,
     )
     driver = DriverTables(run, parts)
     waits = SessionWaits(run, parts)
@@ -195,7 +197,7 @@ def _summarise(
         conditions=list(manifest.conditions),
         deadlocks=read_deadlocks(record.whole),
         notes=run_notes(record),
-        clock=server_clock(record.whole),
+        clock=server.clock,
         external=[
             summary for read in capabilities.parts("measurements") for summary in read(record, series.tps, intervals)
         ],

@@ -33,7 +33,7 @@ from stallmark.analysis.read.server_summary import IoSummary, ServerState
 from stallmark.analysis.read.server_views import ServerViews, restart_findings, transaction_reads, volume_summaries
 from stallmark.analysis.read.statements import executed_statements
 from stallmark.analysis.read.throughput import Latencies, Load
-from stallmark.analysis.read.times import Interval, Span
+from stallmark.analysis.read.times import Interval, ServerClock, Span
 from stallmark.analysis.read.transactions import TOTALS, in_order, mean_ms, summarise_maintenance, transaction_summaries
 from stallmark.analysis.read.waits import BlockedPair, SampledWaits, WaitParts
 from stallmark.analysis.service_level import judge_reads
@@ -78,6 +78,7 @@ class Server:
     clocks: Mapping[Span, Finding]
     gaps: Mapping[Span, list[Finding]]
     io_by_load: Mapping[Span, IoByLoad | None]
+    clock: ServerClock | None
 
 
 def summarise_step(

@@ -189,8 +189,7 @@ def _opened(url: str) -> Iterator["Engine"]:
 
 def _drop(url: str, *, yes: bool) -> None:
     from stallmark.loaders import ledger
-    from stallmark.schema.deploy import telling_blockers
-    from stallmark.schema.own import drop_schemas
+    from stallmark.schema.deploy import drop_schemas, telling_blockers
     from stallmark.transactions import find_workload, known_name
 
     with _opened(url) as engine:

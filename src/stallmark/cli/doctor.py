@@ -18,7 +18,7 @@ from stallmark.cli.options import json_option, target_options
 from stallmark.cli.output import escape, item
 from stallmark.engines.abilities import Availability, Examined
 from stallmark.errors import CallFailed, StallmarkError, as_reason
-from stallmark.leftovers import Leftover, leftovers_of_dead_processes
+from stallmark.processes import Leftover, leftovers_of_dead_processes
 
 if TYPE_CHECKING:
     from stallmark.engines.base import Engine

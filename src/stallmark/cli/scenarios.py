@@ -90,8 +90,7 @@ def new(file: Path | None, source: str, added: Sequence[Any]) -> None:
         if added:
             return
         raise click.UsageError("Name a FILE for the scenario.")
-    from stallmark.scenarios.json_schema import FILE
-    from stallmark.scenarios.model import SHIPPED
+    from stallmark.scenarios.model import FILE, SHIPPED
     from stallmark.scenarios.read import locate, read_any_scenario
 
     name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower())[:60].strip("-") or "mine"
@@ -139,7 +138,7 @@ def schema(record: bool, workload: bool, markdown: bool, metrics: bool) -> None:
             raise StallmarkError("This Stallmark lacks the capability `own_sql`, which has workloads: install it.")
         text, markdown = json.dumps(made[0](), indent=1), False
     else:
-        from stallmark.scenarios.json_schema import json_schema, reference
+        from stallmark.scenarios.model import json_schema, reference
 
         text = reference() if markdown else json.dumps(json_schema(), indent=1)
     click.echo(text, nl=not markdown)

@@ -9,7 +9,8 @@ import json
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import platformdirs
 
 from stallmark.engines.abilities import VariantSetting
-from stallmark.errors import CallFailed, NotGivenBack, StallmarkError
+from stallmark.errors import CallFailed, NotGivenBack, StallmarkError, as_reason
 
 
 class Journal(ABC):
@@ -73,6 +74,18 @@ class Journal(ABC):
         if self.is_on_server:
             self._remove_on_server()
         self._file.unlink(missing_ok=True)
+
+    @contextmanager
+    def restored(self, title: str, by_hand: Callable[[], str]) -> Iterator[None]:
+        """Remove the note once its settings are restored. Raise NotGivenBack, with a way `by_hand`, if they are not."""
+        try:
+            yield
+        except (CallFailed, StallmarkError) as error:
+            raise NotGivenBack(
+                f"{title} could not be given back, which the next run tries again. {as_reason(error)}. Or {by_hand()} "
+                f"yourself, then {self.removal_hint}."
+            ) from error
+        self.remove()
 
     @property
     def is_on_server(self) -> bool:

@@ -15,7 +15,6 @@ from stallmark import engines
 from stallmark.collectors import collectors_for, drop_left_behind, storage_alarm
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Interrupted
-from stallmark.driver.opening import open_workload
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
@@ -38,7 +37,7 @@ from stallmark.schema.deploy import schemas_of, telling_blockers
 from stallmark.stopping import StopSignal, later
 from stallmark.storage.emulator.arrays import PROBE_FOLDER
 from stallmark.storage.probe_file import remove_leftovers
-from stallmark.transactions import checks, find_workload
+from stallmark.transactions import checks, find_workload, open_workload
 from stallmark.transactions.workload import Workload as TransactionWorkload
 
 # The counters in the database that a run is checked against.
@@ -87,7 +86,7 @@ class AnyRun(ABC):
         self._workload = find_workload(scenario.contents.name)
         self._watch = Watch(order.check)
         self._notes = list(order.notes)
-        self._openings: dict[str, Opening | None] = {}
+        self._openings: dict[str, Opening] = {}
         self._counted: dict[str, dict[str, int]] = {}
         self.conditions_hold = True
 
@@ -161,7 +160,8 @@ class AnyRun(ABC):
                 ledger.note_driven(database)
             for part in self._workload.parts:
                 own = engine.database_of(part.name)
-                self._openings[part.name] = open_workload(own, part, contents.scale, contents.seed)
+                if opened := open_workload(own, part, contents.scale, contents.seed):
+                    self._openings[part.name] = Opening(name=opened.name, done=dict(opened.done))
                 self._counted[part.name] = commit_counts(own, part)
         engine.devices.use(scenario.emulated_arrays_of(self._variant, self._order.loaded.loaded_bytes))
         if "io_trace" in scenario.observe:

@@ -41,9 +41,6 @@ QUERY_EMULATED_BYTES_PER_S = 14 * MIB
 """The rate on emulated arrays, fast or slow, as measured with power-memory-storage."""
 
 
-# How long an experiment will take with all that belongs to it: by measured rates at first, then by its own runs.
-
-
 @dataclass(frozen=True)
 class Estimate:
     """The time of an experiment."""

@@ -16,6 +16,7 @@ from stallmark.driver.pacing import DueQueries, QueryQueue
 from stallmark.driver.query_streams import Query, QueryDrive, Taken
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
+from stallmark.experiment.storage_work import folder_for_files
 from stallmark.record import histogram
 from stallmark.record.files import refuse_unwritable
 from stallmark.record.manifest.course import LeftWaiting
@@ -27,12 +28,11 @@ from stallmark.scenarios.load import StreamsLoad
 from stallmark.scenarios.model import TimedScenario, Variant
 from stallmark.storage.arrivals import Plan, Work
 from stallmark.storage.direct_io import direct_io, least_direct_bytes
-from stallmark.storage.emulator.arrays import PROBE_FOLDER
 from stallmark.storage.patterns import with_least_block
 from stallmark.storage.probe import refuse_memory
 from stallmark.storage.probe_file import make_probe_file, refuse_little_space, remove_leftovers
 from stallmark.storage.programs import RawProcess, command, find_tool
-from stallmark.transactions.warehouse.queries import MOST_STREAMS, order, parameters, text
+from stallmark.transactions.warehouse import MOST_STREAMS, order, parameters, text
 
 # The raw loads: their files are written before the run, and read or written in the steps that have them.
 
@@ -62,7 +62,7 @@ def refuse_impossible(plans: Mapping[str, tuple[RawPlan, int]], engine: Engine, 
             # I/Os at a rate are made by our own program, which needs no fio.
             if not plan.rate_iops:
                 find_tool("fio", emulated=on_array)
-            folder = _folder(plan, engine)
+            folder = folder_for_files("folder", plan.folder, engine)
             refuse_unwritable(folder, "name another (folder: …)")
             # An emulated array has its own model of memory.
             if not on_array:
@@ -105,7 +105,7 @@ class RawLoads:
         for name, load in self._loads.items():
             assert load.raw
             emulated = self._is_emulated(load.raw)
-            folder = _folder(load.raw, self._engine)
+            folder = folder_for_files("folder", load.raw.folder, self._engine)
             blocks: dict[int, float] = {}
             for number in range(1, max(load.counts) + 1):
                 say(f"{name}: writing file {number} of {max(load.counts)}")
@@ -199,21 +199,6 @@ def _row(second: int, cell: _Cell, work: Work, waiting: np.ndarray | None) -> di
         **histogram.columns("latency", histogram.from_counts(work.buckets)),
         **(histogram.columns("waiting", histogram.from_counts(waiting)) if waiting is not None else {}),
     }
-
-
-def _folder(plan: RawPlan, engine: Engine) -> Path:
-    if plan.folder:
-        # Not created: with a forgotten mount, the load would be on the disk under the mount point.
-        if not Path(plan.folder).exists():
-            raise StallmarkError(f"The folder {plan.folder} does not exist: name one on the storage to load.")
-        return Path(plan.folder)
-    data = engine.directories().get("data")
-    if data is None:
-        raise StallmarkError(
-            "The data of this server cannot be located from here. Name a folder on the same storage that this machine "
-            "can write to (folder: …)."
-        )
-    return data / PROBE_FOLDER
 
 
 # A load of streams: queries of the warehouse while virtual users execute transactions on the same server. Their

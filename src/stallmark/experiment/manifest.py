@@ -21,8 +21,8 @@ from stallmark.record.manifest.course import Scenario as RecordedScenario
 from stallmark.record.manifest.course import Variant as RecordedVariant
 from stallmark.record.manifest.storage import Array, Device, Devices, EmulatedArray, HookResult, Precondition
 from stallmark.redact import definition_without_secrets
+from stallmark.scenarios.load import objective as described_slo
 from stallmark.scenarios.model import AnyScenario, Variant
-from stallmark.scenarios.search import objective as described_slo
 from stallmark.stopping import StopSignal
 from stallmark.storage.direct_io import describe, direct_io
 

@@ -33,10 +33,10 @@ from stallmark.experiment.runs import QueryRun, Run
 from stallmark.experiment.status import pace
 from stallmark.experiment.storage_work import StorageWork, carry_out_hook
 from stallmark.experiment.target import advice_on_unseen, arrangement, locations
-from stallmark.leftovers import SHARED_MEMORY, temporary_name
 from stallmark.loaders import ledger
 from stallmark.loaders.databases import build, databases, missing, read_entry
 from stallmark.loaders.ledger import Entry
+from stallmark.processes import SHARED_MEMORY, temporary_name
 from stallmark.record.files import exclusive_folder, refuse_unwritable
 from stallmark.record.manifest.course import Scenario, Variant
 from stallmark.record.manifest.storage import ProbeStep

@@ -42,7 +42,7 @@ from stallmark.scenarios.model import QueryScenario, TimedScenario
 from stallmark.scenarios.queries import Phase as QueryPhase
 from stallmark.scenarios.timed import PlannedStep
 from stallmark.scenarios.variant import During
-from stallmark.transactions.warehouse.queries import POWER, order
+from stallmark.transactions.warehouse import POWER, order
 from stallmark.transactions.warehouse.refresh import Refresh
 
 # The way of the server's I/O counters, while a run goes on, to the search that judges by them.

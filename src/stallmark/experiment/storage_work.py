@@ -24,7 +24,7 @@ from stallmark.processes import exit_clause
 from stallmark.record.manifest.storage import Array, Asked, HookResult, Precondition, ProbeResult
 from stallmark.redact import environment, without_secrets
 from stallmark.scenarios.model import AnyScenario, Hook, Variant
-from stallmark.scenarios.probe import PreconditionChoice, ProbeChoice
+from stallmark.scenarios.storage import PreconditionChoice, ProbeChoice
 from stallmark.stats.steady_state import steady_rounds
 from stallmark.stopping import later
 from stallmark.storage.block_devices import NoBlockDevice, device_behind, emulated_array_of
@@ -247,7 +247,7 @@ class StorageWork:
         for key, choice in self._files():
             if reason := can_probe():
                 raise StallmarkError(f"{self._scenario.name} asks for `{key}`, but {reason[0].lower()}{reason[1:]}")
-            self._folder(key, choice.folder)
+            folder_for_files(f"{key}.folder", choice.folder, self._engine)
             if size := choice.size.size_bytes:
                 _refuse_small(key, size)
 
@@ -258,7 +258,7 @@ class StorageWork:
             size = choice.size.resolve(loaded_bytes)
             _refuse_small(key, size)
             places = [Path(variant.place.data) for variant in self._scenario.variants if variant.place]
-            for folder in {self._folder(key, choice.folder), *places}:
+            for folder in {folder_for_files(f"{key}.folder", choice.folder, self._engine), *places}:
                 refuse_little_space(folder if folder.exists() else folder.parent, size)
 
     def _files(self) -> Iterator[tuple[str, ProbeChoice | PreconditionChoice]]:
@@ -293,7 +293,7 @@ class StorageWork:
         with self._show.bar(f"{title}: probing the storage itself", None, Phase.PROBING):
             # Pending writes of the server would be measured as the storage's.
             engines.checkpoint(self._engine)
-            folder = self._folder("probe", choice.folder)
+            folder = folder_for_files("probe.folder", choice.folder, self._engine)
             # With the log alone on an emulated array the data are on the real one, and so is their probe.
             devices = self._engine.devices.array if "data" in self._engine.devices.models else None
             size_bytes = choice.size.resolve(loaded_bytes)
@@ -304,7 +304,7 @@ class StorageWork:
         choice = self._scenario.precondition
         assert choice
         size = choice.size.resolve(engines.bytes_used(self._engine))
-        folder = self._folder("precondition", choice.folder)
+        folder = folder_for_files("precondition.folder", choice.folder, self._engine)
         asked = [Asked(PATTERNS["8k-random-write"], OVERWRITERS)]
         rounds: list[float] = []
         with (
@@ -351,18 +351,21 @@ class StorageWork:
                     "another on it (`emulated_array`): remove that, or name other folders (--data-dir, --wal-dir)."
                 )
 
-    def _folder(self, key: str, named: str | None) -> Path:
-        if named:
-            if not Path(named).is_dir():
-                raise StallmarkError(f"{key}.folder: {named} does not exist: name a folder on the array.")
-            return Path(named)
-        data = self._engine.directories().get("data")
-        if data is None:
-            raise StallmarkError(
-                f"{self._scenario.name} has `{key}`, but the data of this server cannot be located from here: name a "
-                f"folder on the same storage that this machine can write to ({key}: {{folder: …}})."
-            )
-        return data / PROBE_FOLDER
+
+def folder_for_files(key: str, named: str | None, engine: Engine, role: str = "data") -> Path:
+    """Return the folder for files of raw I/O: the named one, or one beside the server's data or log. Raise
+    StallmarkError if that does not exist or is not known."""
+    if named:
+        # Not created: with a forgotten mount, the I/O would be on the disk under the mount point.
+        if not Path(named).is_dir():
+            raise StallmarkError(f"{key}: there is no folder {named}: name one on the storage to test.")
+        return Path(named)
+    if role not in (folders := engine.directories()):
+        raise StallmarkError(
+            f"{key}: the files of this server cannot be located from here: name a folder on the same storage that this "
+            "machine can write to."
+        )
+    return folders[role] / PROBE_FOLDER
 
 
 def _refuse_small(key: str, size_bytes: int) -> None:

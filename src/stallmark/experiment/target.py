@@ -26,9 +26,7 @@ from stallmark.scenarios.model import AnyScenario, TimedScenario, WorkloadChoice
 from stallmark.scenarios.variant import OwnReset
 from stallmark.schema import are_apart, parts_of, size
 from stallmark.schema.ddl import Ddl
-from stallmark.schema.deploy import schemas_of
-from stallmark.schema.own import METADATA as OWN_TABLES
-from stallmark.schema.own import in_short, things_of_others
+from stallmark.schema.deploy import OWN_TABLES, in_short, schemas_of, things_of_others
 from stallmark.schema.placement import Design, mssql_existing, sized
 from stallmark.schema.placement import mssql as mssql_placement
 from stallmark.storage.block_devices import NoBlockDevice, device_behind, mount_of

@@ -21,10 +21,9 @@ from stallmark.record.manifest.workload import Statement as RecordedStatement
 from stallmark.record.manifest.workload import Transaction as RecordedTransaction
 from stallmark.record.manifest.workload import Workload as RecordedWorkload
 from stallmark.redact import sql_without_secrets
-from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad
+from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad, transactions_of
+from stallmark.scenarios.load import objective as described_slo
 from stallmark.scenarios.model import QueryScenario, Scenario, TimedScenario, Variant
-from stallmark.scenarios.search import objective as described_slo
-from stallmark.scenarios.search import transactions_of
 from stallmark.scenarios.timed import PlannedStep
 from stallmark.transactions import find_workload
 from stallmark.transactions.workload import Transaction, Workload

@@ -35,8 +35,7 @@ from stallmark.report.renderers import write_pages
 from stallmark.report.text import sentence as finding_sentence
 from stallmark.report.text.validity import figure
 from stallmark.scenarios.model import Scenario, WorkloadChoice
-from stallmark.schema.deploy import telling_blockers
-from stallmark.schema.own import drop_schemas, in_short
+from stallmark.schema.deploy import drop_schemas, in_short, telling_blockers
 from stallmark.stopping import later
 from stallmark.transactions import find_workload
 

@@ -51,8 +51,7 @@ from stallmark.driver.messages import (
     encode,
 )
 from stallmark.driver.messages import Message as OurMessage
-from stallmark.machines.incoming import from_machine
-from stallmark.machines.join import STALLMARK, ClockOffset, refusal
+from stallmark.machines.messages import STALLMARK, ClockOffset, from_machine, refusal
 
 READY_WITHIN_S = 50  # below `controller.READY_LIMIT_S`
 # Messages to each machine to compare clocks: the quickest decides, so several are needed.
@@ -126,7 +125,7 @@ class Master(MasterRunner):
     def handle(self, frames: Sequence[bytes], address: str) -> None:
         """Handle a message from an address, or ignore it and report that once."""
         try:
-            message = from_machine(frames)
+            message = Message(*from_machine(frames))
             self.handle_message(message.node_id, message)
         except Malformed:
             machine = self._machines.get(frames[0].decode(errors="replace"))

@@ -4,7 +4,7 @@ Run as `python -m stallmark.machines.worker FD`, because Locust patches the stan
 for a master while its parent lives, and ends with the run, the parent or the master.
 """
 
-from stallmark.driver.user_handle import user_class  # isort: skip  (patches the process: before everything else)
+from stallmark.driver.locust_users import user_class  # isort: skip  (patches the process: before everything else)
 import logging
 import math
 import socket
@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import gevent
 from locust.env import Environment
 from locust.exception import RPCError
+from locust.rpc import Message
 from locust.runners import WorkerRunner
 from zmq import ZMQError
 
@@ -54,8 +55,7 @@ from stallmark.driver.messages import (
 )
 from stallmark.driver.messages import Message as OurMessage
 from stallmark.driver.rows import RowMerger, Rows
-from stallmark.machines.incoming import from_master
-from stallmark.machines.join import STALLMARK
+from stallmark.machines.messages import STALLMARK, from_master
 
 RELEASED_WITHIN_S = 5
 # Reports are collected for this long: a master has many machines to listen to.
@@ -90,7 +90,7 @@ class _Runner(WorkerRunner):
 
     def handle(self, frames: Sequence[bytes]) -> None:
         try:
-            message = from_master(frames, self.client_id)
+            message = Message(*from_master(frames, self.client_id))
             if message.type == STALLMARK:
                 self._hear(decode_of_master(message.data["body"]))
                 return

@@ -11,7 +11,7 @@ from stallmark.own_sql.pgbench_scripts import parse_script
 from stallmark.own_sql.sources import names_in
 from stallmark.own_sql.statements import DIALECTS, Kind, Statement, split
 from stallmark.quantities import finite, parse_seconds
-from stallmark.scenarios.section import Section
+from stallmark.scenarios import Section
 from stallmark.scenarios.validation_errors import OWN_WORDS
 
 MOST_WEIGHT = 1_000

@@ -194,28 +194,27 @@ def read_json(path: Path, *, absent: str, remedy: str) -> Any:
     return content
 
 
-def as_model(kind: type[Model], content: Any, path: Path, *, remedy: str) -> Model:
-    """Return the content of a file as a model. Raise StallmarkError, which names the file and the key at fault."""
+def read_model(kind: type[Model], folder: Path, file: str, title: str, known: int, remedy: str) -> Model:
+    """Return the model in the one file that makes a folder a `title`. Raise StallmarkError naming the file and the
+    invalid key, or the format if it is not the `known` one."""
+    path = folder / file
+    content = read_json(path, absent=f"{folder} is not a {title}: it has no {file}.", remedy=remedy)
+    format = content.get("format") if isinstance(content, dict) else None
+    # Not isinstance, as a bool is an int too, and `true` is not a format.
+    if type(format) is not int:
+        raise StallmarkError(f"{path} is damaged (it has no format number): {remedy}.")
+    if format != known:
+        advice = "make it again" if format < known else "update Stallmark"
+        raise StallmarkError(
+            f"{folder} has {title} format {format} and this version reads format {known}: {advice}, or read it with "
+            "the Stallmark that made it."
+        )
     try:
         return kind.model_validate(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"])) or "the whole"
         raise StallmarkError(f"{path} is damaged ({key}: {as_reason(mistake(first))}): {remedy}.") from None
-
-
-def read_model(kind: type[Model], folder: Path, file: str, title: str, newest: int, remedy: str) -> Model:
-    """Return the model in the one file that makes a folder a `title`. Raise StallmarkError naming the file and the
-    invalid key, or the format if it is newer than the `newest` known one."""
-    path = folder / file
-    content = read_json(path, absent=f"{folder} is not a {title}: it has no {file}.", remedy=remedy)
-    format = content.get("format") if isinstance(content, dict) else None
-    # Not isinstance, as a bool is an int too, and `true` is not a format.
-    if type(format) is int and format > newest:
-        raise StallmarkError(
-            f"{folder} has {title} format {format} and this version reads format {newest}: update Stallmark."
-        )
-    return as_model(kind, content, path, remedy=remedy)
 
 
 def write_whole(path: Path, model: BaseModel) -> None:

@@ -18,7 +18,7 @@ import duckdb
 import pyarrow as pa
 
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.leftovers import temporary_name
+from stallmark.processes import temporary_name
 from stallmark.record.reader import Record
 from stallmark.record.schema import ROWS_AT_ONCE
 from stallmark.stopping import hearing

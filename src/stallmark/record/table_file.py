@@ -196,7 +196,7 @@ def _damaged(path: Path, reason: str) -> StallmarkError:
 # The Parquet file of a closed table: written whole with a checksum for each page, and read when it is as written.
 
 _LEAVE_OUT = "restore it, or leave this record out"
-_PIECE_BYTES = 1 << 22
+_PIECE_BYTES, _LISTS_PIECE_BYTES = 1 << 22, 3 << 19
 _HISTOGRAMS = ("latency_gaps", "latency_counts", "service_gaps", "service_counts")
 
 
@@ -274,14 +274,15 @@ def read_layout(path: Path, *, remedy: str = _LEAVE_OUT) -> Layout:
 def read_pieces(
     path: Path, layout: Layout, columns: Sequence[str], *, remedy: str = _LEAVE_OUT
 ) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of a table, some 65,000 rows or 4 MiB at a time, strings as dictionaries. The row groups of a
-    table are no larger than `read_stream` made them."""
+    """Yield some columns of a table, some 65,000 rows, 4 MiB, or 1.5 MiB with lists at a time, strings as dictionaries.
+    The row groups of a table are no larger than `read_stream` made them."""
     footer = layout.footer
     of_service = not {"service_gaps", "service_counts"}.isdisjoint(columns)
     read = list(dict.fromkeys([*columns, *(_HISTOGRAMS if of_service else ())]))
     strings = [field.name for field in layout.schema if pa.types.is_string(field.type)]
-    # Arrow takes several times the memory of a batch to read its lists.
-    at_once = max(1, min(ROWS_AT_ONCE, _PIECE_BYTES * footer.num_rows // max(1, layout.bytes)))
+    # Lists take many times their size in the file, and their readers more.
+    piece_bytes = _LISTS_PIECE_BYTES if any(pa.types.is_list(field.type) for field in layout.schema) else _PIECE_BYTES
+    at_once = max(1, min(ROWS_AT_ONCE, piece_bytes * footer.num_rows // max(1, layout.bytes)))
     # Not mapped: what was read of a mapped file counts as memory until all of it was. In one thread: each has
     # memory of its own, and two cores are used better by two records.
     options = {"read_dictionary": strings, "memory_map": False, "pre_buffer": False}
@@ -297,7 +298,7 @@ def read_pieces(
 def _encodings(schema: pa.Schema) -> dict[str, Any]:
     """Return Parquet's options. Dictionaries are for what repeats: texts, and counts of histograms, mostly 1."""
     texts = {field.name for field in schema if pa.types.is_string(field.type)}
-    # Of many entities in a sample most are as in the sample before: the compression sees that in whole values alone.
+    # Where a sample has several rows, the value before is another entity's, and their difference is large.
     several = "t" in schema.names and bool(texts - {"epoch", "collector"})
     dictionaries, encodings = [], {}
     for field in schema:
@@ -308,8 +309,7 @@ def _encodings(schema: pa.Schema) -> dict[str, Any]:
             encodings[name] = "BYTE_STREAM_SPLIT"
         elif field.name.endswith("_counts") or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
             dictionaries.append(name)
-        elif several:
-            encodings[name] = "PLAIN"
         else:
-            encodings[name] = "DELTA_BINARY_PACKED" if pa.types.is_integer(kind) else "BYTE_STREAM_SPLIT"
+            differs = pa.types.is_integer(kind) and not several
+            encodings[name] = "DELTA_BINARY_PACKED" if differs else "BYTE_STREAM_SPLIT"
     return {"use_dictionary": dictionaries, "column_encoding": encodings}

@@ -14,9 +14,6 @@ from stallmark.record.manifest.course import Machine, ManifestPart, Moment
 from stallmark.record.manifest.storage import Devices, DirectIo, ServiceLevelObjective
 from stallmark.record.manifest.workload import LevelSeen, LimitSeen
 
-# The folder of a sizing: what a profile asks for, and what one candidate, a server with its storage, carried of it.
-
-
 FORMAT: Final = 1
 StreamName = Literal["reads", "writes", "log"]
 Outcome = Literal["found", "at_least", "none", "unconfirmed"]
@@ -241,8 +238,6 @@ class Sizing(ManifestPart):
     replay: Replay | None = None
     stand_in: StandIn | None = None
 
-
-# Read and write `sizing.json`, the one file that holds the manifest of a sizing.
 
 FILE = "sizing.json"
 _REMEDY = "restore it, or run the sizing again"

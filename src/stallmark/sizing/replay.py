@@ -166,7 +166,7 @@ def _histogram(ms: np.ndarray) -> tuple[tuple[float, int], ...]:
     return coarser(list(zip(values.tolist(), counts.tolist(), strict=True)))
 
 
-# The search for the highest multiple of a profile's I/O at which storage keeps a service level.
+# The search.
 
 Progress = Callable[[Next, float], None]
 """A function that is called repeatedly with the current level and its elapsed seconds."""

@@ -22,6 +22,7 @@ from stallmark.experiment.companions import LoadMachines
 from stallmark.experiment.preflight import refuse_what_cannot_be
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.runner import Runner
+from stallmark.experiment.storage_work import folder_for_files
 from stallmark.format import exact, short
 from stallmark.quantities import PoolSize
 from stallmark.record import devices
@@ -29,15 +30,14 @@ from stallmark.record.files import exclusive_folder
 from stallmark.record.manifest.course import now
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import experiment_folder
+from stallmark.scenarios.load import objective
 from stallmark.scenarios.model import LoadsScenario
-from stallmark.scenarios.search import objective
 from stallmark.sizing.manifest import Demand, Matched, Sizing, StandIn, write_sizing
 from stallmark.sizing.replay import replay
 from stallmark.sizing.scenario import SizingScenario
 from stallmark.stats.ceiling_search import Next
 from stallmark.stats.thresholds import MATCHED_WITHIN
 from stallmark.stopping import StopSignal, later
-from stallmark.storage.emulator.arrays import PROBE_FOLDER
 
 TRIALS = 3
 
@@ -62,7 +62,9 @@ class SizingRunner:
         self._engine = engine
         self._show = show
         self._machines = machines
-        self._data, self._log = _replay_folders(scenario, engine)
+        choice = scenario.replay
+        self._data = folder_for_files("replay.folder", choice.folder, engine)
+        self._log = folder_for_files("replay.log_folder", choice.log_folder, engine, "wal")
         self.folder = experiment_folder(out, scenario.name)
         self._made = Sizing(
             stallmark=stallmark.__version__,
@@ -219,23 +221,6 @@ class SizingRunner:
         if reason is None and not ended.conditions_hold:
             reason = "a consistency condition does not hold after a run of the stand-in"
         return (find_records([runner.folder]) if any(runner.folder.glob("*/manifest.json")) else []), reason
-
-
-def _replay_folders(scenario: SizingScenario, engine: Engine) -> list[Path]:
-    """Return the folders of the replay's data and log files. Raise StallmarkError if a folder is neither known nor
-    given."""
-    directories, choice = engine.directories(), scenario.replay
-    folders = []
-    for role, named, key in (("data", choice.folder, "folder"), ("wal", choice.log_folder, "log_folder")):
-        if named and not Path(named).is_dir():
-            raise StallmarkError(f"replay.{key}: the folder {named} does not exist: name one on the storage to test.")
-        if not named and role not in directories:
-            raise StallmarkError(
-                f"The location of this server's files is not known from here: name a folder on the same storage that "
-                f"this machine can write to (--set replay.{key}=…)."
-            )
-        folders.append(Path(named) if named else directories[role] / PROBE_FOLDER)
-    return folders
 
 
 def _rates_in_words(rates: dict[str, float]) -> str:

@@ -19,12 +19,11 @@ from pydantic import Field
 
 from stallmark.experiment.estimate import WRITE_BYTES_PER_S, Estimate, estimate
 from stallmark.quantities import PoolSize, Seconds, Size, write_duration
+from stallmark.scenarios import Section
 from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad
-from stallmark.scenarios.loads import LoadsScenario
 from stallmark.scenarios.model import AnyScenario
-from stallmark.scenarios.probe import FileSize
-from stallmark.scenarios.section import Section
-from stallmark.scenarios.timed import Searched, UntilSteady
+from stallmark.scenarios.storage import FileSize
+from stallmark.scenarios.timed import LoadsScenario, Searched, UntilSteady
 from stallmark.scenarios.variant import Variant
 from stallmark.sizing.manifest import Candidate
 from stallmark.stats.thresholds import CEILING_LONGEST

@@ -8,10 +8,7 @@ import scipy  # submodules are imported on first use
 
 from stallmark.stats.thresholds import CONFIDENCE, CORRELATION_PAIRS
 
-# The dependence of one series on another, equally long: how strong it is, how late, and of what size. Pure functions.
-#
 # Everything is done on changes. Levels of two series that drift go together whatever they are; their changes do not.
-
 
 _ALPHA = 1 - CONFIDENCE
 _REACH = 10
@@ -123,11 +120,10 @@ def binned(series: np.ndarray, seconds: int) -> np.ndarray:
 
 # The correlation of second-to-second changes: do transactions per second fall when reads stall?
 #
-# Levels of two series that both drift correlate whatever they are, so the changes from one second to the next are
-# correlated. Differencing makes neighbouring values of a series depend on one another. The plain Fisher interval would
-# then be too narrow: it misses the truth in about 11 % of independent series instead of 5 %. So the number of pairs is
-# reduced to an effective one by Bartlett's formula. scipy.stats.pearsonr takes all pairs for independent, so its
-# interval is not used.
+# Differencing makes neighbouring values of a series depend on one another. The plain Fisher interval would then be too
+# narrow: it misses the truth in about 11 % of independent series instead of 5 %. So the number of pairs is reduced to
+# an effective one by Bartlett's formula. scipy.stats.pearsonr takes all pairs for independent, so its interval is not
+# used.
 
 _LAGS = 5
 _Z95 = 1.959964

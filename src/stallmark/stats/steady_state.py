@@ -22,8 +22,6 @@ from stallmark.stats.thresholds import (
     VALUES_MOST,
 )
 
-# Stationarity of a series: truncation, trend and change-point statistics of batch means; pure functions.
-#
 # All take a series of equally spaced values, shape (n,), without NaN. Neighbouring seconds of a throughput resemble
 # each other, and tests that take them for independent find a trend in many a steady run. So the tests are made on the
 # means of batches, and their variance is raised by how far neighbouring batches still resemble each other. A

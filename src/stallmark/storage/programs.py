@@ -21,8 +21,15 @@ from typing import Any
 import numpy as np
 
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.leftovers import temporary_name
-from stallmark.processes import exit_clause, exit_code_from_guard, hang_up, kill, killed_by, start_guarded
+from stallmark.processes import (
+    exit_clause,
+    exit_code_from_guard,
+    hang_up,
+    kill,
+    killed_by,
+    start_guarded,
+    temporary_name,
+)
 from stallmark.record.manifest.storage import Asked, ProbeStep
 from stallmark.record.manifest.workload import RawPlan
 from stallmark.redact import environment as environment_without_secrets

@@ -13,9 +13,8 @@ from support.kept_databases import bring_back
 from stallmark.engines.base import Engine
 from stallmark.schema.brokerage import TRADE_KEY, price_cents, price_second, symbol
 from stallmark.transactions.brokerage import WORKLOAD
-from stallmark.transactions.brokerage.context import Context, dollars, open_context
+from stallmark.transactions.brokerage.context import Context, Order, dollars, open_context
 from stallmark.transactions.brokerage.market_answers import MarketFeed, TradeResult
-from stallmark.transactions.brokerage.market_emulator import Order
 from stallmark.transactions.workload import Clock, WorkloadContext
 
 

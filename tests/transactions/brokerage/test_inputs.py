@@ -6,9 +6,9 @@ from math import log2
 
 import numpy as np
 import pytest
+import scipy  # its parts are imported when first asked for
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 from scipy.optimize import brentq
 
 from stallmark.engines.base import Engine, Session
@@ -90,7 +90,7 @@ def published(skew: Skew, length: int) -> Floats:
 def misfit(draw: Draw, skew: Skew, length: int) -> float:
     """Return the p-value of draws under the published formula (chi-square)."""
     seen = np.bincount(draw(skew, length, random_bits(1)).astype(int), minlength=length)
-    return float(stats.chisquare(seen, published(skew, length) * DRAWS).pvalue)
+    return float(scipy.stats.chisquare(seen, published(skew, length) * DRAWS).pvalue)
 
 
 @pytest.mark.parametrize(
@@ -112,16 +112,16 @@ def blocks(draw: Draw, skew: Skew, length: float, bits: int, periods: int) -> np
 def count_misfit(draw: Draw, skew: Skew, length: float, bits: int, periods: int, share: float) -> float:
     """Return the p-value of the numbers of ones among `bits`, if each is 1 with this share (chi-square)."""
     ones = np.bitwise_count(blocks(draw, skew, length, bits, periods))
-    expected = stats.binom.pmf(np.arange(bits + 1), bits, share) * DRAWS
+    expected = scipy.stats.binom.pmf(np.arange(bits + 1), bits, share) * DRAWS
     enough = expected >= 5
     seen = np.bincount(ones, minlength=bits + 1)
     return float(
-        stats.chisquare([*seen[enough], seen[~enough].sum()], [*expected[enough], expected[~enough].sum()]).pvalue
+        scipy.stats.chisquare([*seen[enough], seen[~enough].sum()], [*expected[enough], expected[~enough].sum()]).pvalue
     )
 
 
 def information(share: float) -> float:
-    return float(stats.entropy([share, 1 - share], [0.5, 0.5], base=2))
+    return float(scipy.stats.entropy([share, 1 - share], [0.5, 0.5], base=2))
 
 
 def standing_for(width: int, bits: int) -> float:
@@ -190,9 +190,9 @@ def test_bits_of_start_times_are_ones_as_often_as_they_should(hours: float, bits
 def test_periods_are_alike_and_blocks_even_inside() -> None:
     length, periods, bits = 17_280_000, 2, 16
     drawn = ID_SKEW.draw(length, random_bits(4)) * periods / length
-    assert stats.binomtest(int(np.sum(drawn < 1)), DRAWS).pvalue > 0.001
+    assert scipy.stats.binomtest(int(np.sum(drawn < 1)), DRAWS).pvalue > 0.001
     within = drawn * (1 << bits) % 1
-    assert stats.kstest(within, "uniform").pvalue > 0.001
+    assert scipy.stats.kstest(within, "uniform").pvalue > 0.001
 
 
 @given(

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stallmark.transactions.brokerage.context import FEED, OTHER_SHARES, MarketEmulator, Order, TapeReport
 from stallmark.transactions.brokerage.market_answers import MarketFeed, TradeResult
-from stallmark.transactions.brokerage.market_emulator import FEED, OTHER_SHARES, MarketEmulator, Order, TapeReport
 
 START = datetime(2026, 11, 23, 10)
 SECURITIES = 50

@@ -15,9 +15,8 @@ from hypothesis import given
 from stallmark.engines.base import Engine, Isolation, Session
 from stallmark.errors import CallFailed
 from stallmark.schema.brokerage import COMPANIES, KEY, MOST_ACCOUNTS, symbol, tax_id
-from stallmark.transactions.brokerage.context import Context, dollars
+from stallmark.transactions.brokerage.context import Context, Order, dollars
 from stallmark.transactions.brokerage.market_answers import MarketFeed, TradeResult
-from stallmark.transactions.brokerage.market_emulator import Order
 from stallmark.transactions.brokerage.trade_order import QUANTITIES, TradeOrder, TradeOrderInputs
 from stallmark.transactions.workload import Outcome
 

@@ -12,8 +12,7 @@ from stallmark.engines.base import Engine, Session
 from stallmark.loaders.mail import LOADER
 from stallmark.schema.deploy import batches
 from stallmark.transactions import checks
-from stallmark.transactions.mail import WORKLOAD
-from stallmark.transactions.mail.operations import Context, open_context
+from stallmark.transactions.mail import WORKLOAD, Context, open_context
 from stallmark.transactions.workload import Transaction, WorkloadContext
 
 SCALE = LOADER.scale({"mailboxes": 3, "messages": 20})

@@ -23,8 +23,7 @@ from stallmark.loaders.load import build
 from stallmark.loaders.mail import LOADER
 from stallmark.schema.deploy import batches
 from stallmark.transactions import checks
-from stallmark.transactions.mail import WORKLOAD
-from stallmark.transactions.mail.operations import Context
+from stallmark.transactions.mail import WORKLOAD, Context
 from stallmark.transactions.workload import Outcome
 
 USERS, EACH = 6, 60

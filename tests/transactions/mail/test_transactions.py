@@ -15,9 +15,10 @@ from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import CallFailed
 from stallmark.loaders.mail import LOADER
 from stallmark.schema.mail import LEAST_BYTES, MEAN_BYTES, MOST_BYTES
-from stallmark.transactions.mail import MAILBOXES_PER_USER, WORKLOAD
-from stallmark.transactions.mail.operations import (
+from stallmark.transactions.mail import (
     CHUNK_BYTES,
+    MAILBOXES_PER_USER,
+    WORKLOAD,
     BackgroundScan,
     DeleteMessage,
     DeliverMessage,

@@ -11,9 +11,8 @@ from support.injected import Injected, check, condition_keys
 from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.transactions import checks
-from stallmark.transactions.warehouse import WORKLOAD
+from stallmark.transactions.warehouse import QUERIES, WORKLOAD
 from stallmark.transactions.warehouse.oracle import COLUMNS, ORDERED_BY, VALIDATION_ROWS, differences
-from stallmark.transactions.warehouse.queries import QUERIES
 
 MONEY = st.decimals(-(10**12), 10**12, places=4)
 Q1 = ("A", "F", 10, 100.0, 100.0, 100.0, 25.58, 100.0, 0.05, 4)

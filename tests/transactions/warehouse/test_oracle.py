@@ -8,9 +8,9 @@ import pytest
 
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
+from stallmark.transactions.warehouse import QUERIES, parameters, text, validation
 from stallmark.transactions.warehouse import oracle as module
 from stallmark.transactions.warehouse.oracle import COLUMNS, Oracle, differences, validate
-from stallmark.transactions.warehouse.queries import QUERIES, parameters, text, validation
 from stallmark.transactions.warehouse.refresh import Refresh
 
 # Answers at scale factor 0.01 to the validation's parameters, as others have published them.

@@ -10,7 +10,7 @@ from support.tsql import parsers
 
 from stallmark.errors import StallmarkError
 from stallmark.schema.warehouse import SHIP_MODES
-from stallmark.transactions.warehouse.queries import (
+from stallmark.transactions.warehouse import (
     COLOURS,
     CONTAINERS,
     FIRST_WORDS,

@@ -88,6 +88,23 @@ class Samples:
         samples = _Samples(places, list(rises), lost, *np.zeros((2, len(places)), dtype=bool))
         if self._borders is not None and not self._late and not self._unknown:
             samples = self._drop_unneeded(self._with_gaps(_in_order(samples)))
+        self._append(samples)
+
+    def add_grid(self, time: np.ndarray, groups: np.ndarray, rises: Sequence[np.ndarray | None]) -> None:
+        gaps = np.append(False, np.diff(self._times[time]) > self._longest_s[time[1:]])
+        kept = np.arange(len(time))
+        if self._borders is not None:
+            kept = np.flatnonzero(self._is_needed(np.zeros_like(time), time, gaps))
+            begins = np.append(0, kept[:-1] + 1)
+            rises = [None if rise is None else np.add.reduceat(rise, begins, axis=0) for rise in rises]
+        order = np.argsort(groups, kind="stable")
+        own, firsts = np.unique(groups[order], return_index=True)
+        flat = [None if rise is None else np.add.reduceat(rise[:, order], firsts, axis=1).T.ravel() for rise in rises]
+        places = (own[:, np.newaxis] + time[kept]).ravel()
+        flags = np.tile([np.zeros(len(kept), dtype=bool), gaps[kept], kept > 0], len(own))
+        self._append(_Samples(places, flat, *flags))
+
+    def _append(self, samples: _Samples) -> None:
         self._new.append(samples)
         self._added += len(samples.places)
         if self._borders is not None and self._added > MANY:
@@ -126,10 +143,7 @@ class Samples:
         if not len(places):
             return samples
         group, time = np.divmod(places, len(self._times))
-        side = np.searchsorted(self._borders, time, side="right")
-        changes = (np.diff(group) != 0) | (np.diff(side) != 0)
-        keep = np.append(True, changes) | np.append(changes, True)
-        keep[:-1] |= samples.gaps[1:] != samples.gaps[:-1]
+        keep = self._is_needed(group, time, samples.gaps)
         open_places = self.source.places_to_keep()
         opened = np.searchsorted(places, open_places[(open_places >= places[0]) & (open_places <= places[-1])])
         keep[opened] = keep[np.maximum(opened - 1, 0)] = True
@@ -142,6 +156,15 @@ class Samples:
             samples.gaps[kept],
             samples.seen[kept],
         )
+
+    def _is_needed(self, group: np.ndarray, time: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+        """Return a mask of the samples at the ends of groups, at borders, and at the ends of gaps."""
+        assert self._borders is not None
+        side = np.searchsorted(self._borders, time, side="right")
+        changes = (np.diff(group) != 0) | (np.diff(side) != 0)
+        keep = np.append(True, changes) | np.append(changes, True)
+        keep[:-1] |= gaps[1:] != gaps[:-1]
+        return keep
 
     def _with_gaps(self, samples: _Samples) -> _Samples:
         """Return the samples with the gaps between neighbours of one group marked."""
@@ -359,7 +382,7 @@ def read_counters(
     if times is None or not len(times):
         return {}
     view = View(record, table, times, columns, delay_s, within)
-    rises = view.samples.source = CounterIncrements(times, len(columns), view.samples)
+    rises = view.samples.source = CounterIncrements(times, len(columns), view.samples, view.samples)
     groups, entities, epochs = Codes(), Codes(), Codes()
     names = [name for name in (group, entity, "epoch") if name]
     for time, batch in rows_by_sample(record, table, [*names, *columns]):

@@ -18,7 +18,6 @@ from stallmark.analysis.read.counters import Counters, read_counters
 from stallmark.analysis.read.server_io import COUNTS, DATA, TEMP, ServerIo, by_process
 from stallmark.analysis.read.throughput import Latencies
 from stallmark.analysis.read.times import Interval, Span
-from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import application
 from stallmark.record.reader import Record
 from stallmark.record.table_file import readable
@@ -79,7 +78,8 @@ class LoadSessions:
     def __init__(self, record: Record, intervals: Sequence[Interval]):
         delay_s = REPORT_DELAY_S.get(record.manifest.server.product, 0.0)
         counted = read_counters(record, "load_io", COUNTS, "application", "application", delay_s)
-        of_load = {load: counted[name] for load, name in applications(record.manifest).items() if name in counted}
+        names = {load.name: application(load.kind, load.name) for load in record.manifest.loads if load.kind != "raw"}
+        of_load = {load: counted[name] for load, name in names.items() if name in counted}
         self._record, self._intervals = record, intervals
         self._loads = [
             {
@@ -136,13 +136,6 @@ def _io_by_load(
     reads = {process: sum(part.reads for part in parts) for process, parts in of_process.items()}
     others = {OTHER_SESSIONS: reads.pop(_SESSION) - ours} | {name: count for name, count in reads.items() if count}
     return IoByLoad(loads, _sum([part for parts in of_process.values() for part in parts], begin, end), others)
-
-
-def applications(manifest: Manifest) -> dict[str, str]:
-    """Return the application name of each load's sessions."""
-    if not manifest.loads:
-        return {manifest.workload.name: "stallmark-user"}
-    return {load.name: application(load.kind, load.name) for load in manifest.loads if load.kind != "raw"}
 
 
 def _processes(record: Record, server: ServerIo) -> list[tuple[str, Counters]]:

@@ -16,7 +16,7 @@ batches.
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -123,6 +123,14 @@ class IncrementSink(Protocol):
         """Mark the increments of a column as unknown at the samples from place `first` to `last`."""
 
 
+class GridSink(IncrementSink, Protocol):
+    """A receiver that takes whole samples as well."""
+
+    def add_grid(self, time: np.ndarray, groups: np.ndarray, rises: Sequence[np.ndarray | None]) -> None:
+        """Add the increments of each column, shape (times, entities), at rising times by index. `groups` has the place
+        of time 0 in the group of each entity."""
+
+
 def sum_by_place(
     places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray
 ) -> tuple[np.ndarray, list[np.ndarray | None], np.ndarray]:
@@ -149,8 +157,10 @@ def sum_by_place(
 class CounterIncrements:
     """Computes the increments of counters, batch by batch, and passes them to a sink. `times` are seconds, rising."""
 
-    def __init__(self, times: np.ndarray, columns: int, taker: IncrementSink):
-        self._times, self._sink = times, taker
+    def __init__(self, times: np.ndarray, columns: int, taker: IncrementSink, grids: GridSink | None = None):
+        """`grids` takes the increments of whole samples; without it `taker` gets them row by row."""
+        self._times, self._sink, self._grids = times, taker, grids
+        self._waiting: _Batch | None = None  # rows of the last sample, which may go on in the next batch
         self._numbers = PairCodes()  # number of an entity, by its group and its code
         self._began: dict[tuple[int, int], int] = {}  # when peers were first seen in an epoch
         self._held_nulls: dict[tuple[int, int], list[range]] = {}  # nulls after a value, by column and entity
@@ -176,10 +186,65 @@ class CounterIncrements:
         An entity that appears later than its `peers` began at zero. Peers are the entities of its group, or those with
         equal codes in `peers`.
         """
+        batch = _Batch(time, group, entity, epoch, group if peers is None else peers, values)
+        if self._grids is None:
+            self._add_rows(batch)
+            return
+        batch = self._waiting.followed_by(batch) if self._waiting else batch
+        added = self._add_grid(batch)
+        if not added:
+            # The last sample may go on in the next batch, and a grid begins with the first row of a sample.
+            added = int(np.append(0, np.flatnonzero(np.diff(batch.time)) + 1)[-1])
+            self._add_rows(batch.part(0, added))
+        self._waiting = batch.part(added, len(batch.time)) if added < len(batch.time) else None
+
+    def _add_grid(self, batch: "_Batch") -> int:
+        """Add the samples of a batch at once if all have the same known entities in one order, and no counter was reset
+        or lacks a value. Return the number of their rows, 0 if they differ."""
+        time, group, entity, epoch, _, values = batch
+        assert self._grids
+        width = int(np.argmax(time != time[0]))
+        height = len(time) // width if width else 0
+        size = width * height
+        if height < 2 or any((part[width:size] != part[: size - width]).any() for part in (group, entity, epoch)):
+            return 0
+        samples = time[:size:width]
+        if (np.diff(samples) <= 0).any() or (time[:size].reshape(height, width) != samples[:, np.newaxis]).any():
+            return 0
+        number = self._entity_numbers(group[:width], entity[:width])
+        last = self._last[number]
+        if (self._epoch[number] != epoch[:width]).any() or np.bincount(number).max() > 1:
+            return 0
+        rises: list[np.ndarray | None] = [None] * len(values)
+        for column, flat in enumerate(values):
+            if flat is None:
+                continue
+            grid, never = flat[:size].reshape(height, width), self._known[column, number] < 0
+            rise = rises[column] = np.empty_like(grid)
+            np.subtract(grid[0], self._value[column, number], out=rise[0])
+            np.subtract(grid[1:], grid[:-1], out=rise[1:])
+            if never.any():
+                # An entity that has no such counter has nothing but nulls.
+                if not np.isnan(grid[:, never]).all():
+                    return 0
+                rise[:, never] = 0.0
+            # NaN fails the comparison.
+            if not (rise.min() >= 0 and (never | (self._known[column, number] == last)).all()):
+                return 0
+        for column, flat in enumerate(values):
+            if flat is not None:
+                known = self._known[column, number] >= 0
+                self._value[column, number[known]] = flat[size - width : size][known]
+                self._known[column, number[known]] = samples[-1]
+        self._last[number] = samples[-1]
+        self._grids.add_grid(samples, self._group[number], rises)
+        return size
+
+    def _add_rows(self, batch: "_Batch") -> None:
+        time, group, entity, epoch, peers, values = batch
         if not len(time):
             return
         number = self._entity_numbers(group, entity)
-        peers = group if peers is None else peers
         # Short numbers are sorted by counting them.
         order = np.argsort(number.astype(np.uint16) if len(self._numbers) <= 1 << 16 else number, kind="stable")
         number, time, epoch = number[order], time[order], epoch[order]
@@ -204,7 +269,10 @@ class CounterIncrements:
             self._sink.add(*sum_by_place(places, rises, lost))
 
     def finish(self) -> None:
-        """Mark the increments after the last values as unknown."""
+        """Add the last sample, and mark the increments after the last values as unknown."""
+        if self._waiting:
+            self._add_rows(self._waiting)
+            self._waiting = None
         for column, number in zip(*np.nonzero((self._known >= 0) & (self._known < self._last)), strict=True):
             self._close_epoch(int(column), int(number), int(self._last[number]))
 
@@ -364,6 +432,29 @@ class CounterIncrements:
         self._newcomer[rows.number[begins]] = newcomer[begins]
         last = rows.ends - 1
         self._epoch[rows.number[last]], self._last[rows.number[last]] = rows.epoch[last], rows.at[last]
+
+
+class _Batch(NamedTuple):
+    """Rows in the order of the table."""
+
+    time: np.ndarray
+    group: np.ndarray
+    entity: np.ndarray
+    epoch: np.ndarray
+    peers: np.ndarray
+    values: Sequence[np.ndarray | None]
+
+    def part(self, begin: int, end: int) -> "_Batch":
+        """Return a copy of some rows, which does not keep the others in memory."""
+        values = [None if column is None else column[begin:end].copy() for column in self.values]
+        return _Batch._make([*(column[begin:end].copy() for column in self[:5]), values])
+
+    def followed_by(self, other: "_Batch") -> "_Batch":
+        values = [
+            None if first is None or second is None else np.append(first, second)
+            for first, second in zip(self.values, other.values, strict=True)
+        ]
+        return _Batch._make([*map(np.append, self[:5], other[:5]), values])
 
 
 class _Rows:

@@ -56,7 +56,7 @@ def read_server_io(record: Record, within: Sequence[Stretch] | None = None) -> S
     kinds = View(record, TABLE, times, _COLUMNS, delay_s)
     files = None if within is None else View(record, TABLE, times, OF_FILES, delay_s, within)
     taker = _ByKindAndFile(len(times), kinds, files)
-    rises = CounterIncrements(times, len(_COLUMNS), taker)
+    rises = CounterIncrements(times, len(_COLUMNS), taker, taker)
     if files:
         files.samples.source = rises
     entity_codes, kind_codes, epoch_codes = Codes(), Codes(), Codes()
@@ -106,6 +106,11 @@ class _ByKindAndFile:
         self._kinds.add(*sum_by_place(self._kind_places(places), rises, lost))
         if self._files:
             self._files.add(places, rises[: self._of_files], lost)
+
+    def add_grid(self, time: np.ndarray, groups: np.ndarray, rises: Sequence[np.ndarray | None]) -> None:
+        self._kinds.add_grid(time, self._kind_places(groups), rises)
+        if self._files:
+            self._files.add_grid(time, groups, rises[: self._of_files])
 
     def add_late(self, column: int, places: np.ndarray, rises: np.ndarray, lost: np.ndarray) -> None:
         self._kinds.add_late(column, self._kind_places(places), rises, lost)

@@ -9,7 +9,7 @@ from stallmark.engines.abilities import Recorded, VariantSetting
 from stallmark.engines.mssql import memory, odbc, settings
 from stallmark.engines.mssql.server import LEAST_LEVEL, SQL_SERVER_2019, WHY_LEAST_LEVEL, Server
 from stallmark.engines.mssql.variant_settings import MssqlJournal, alter_database
-from stallmark.errors import CallFailed, NotGivenBack, StallmarkError, as_reason
+from stallmark.errors import StallmarkError
 
 _SWITCH = {"on": "ON", "off": "OFF", "true": "ON", "false": "OFF", "1": "ON", "0": "OFF"}
 
@@ -129,17 +129,9 @@ class MssqlSettings(VariantSetting):
 
     def give_back(self) -> None:
         journal = self._journal()
-        if not journal.read():
-            return
-        try:
-            self._put(self._values_before())
-        except (CallFailed, StallmarkError) as error:
-            statements = "; ".join(self._statements(self._values_before()))
-            raise NotGivenBack(
-                "Settings of the server could not be given back, which the next run tries again. "
-                f"{as_reason(error)}. Or {statements} yourself, then {journal.removal_hint}."
-            ) from error
-        journal.remove()
+        if journal.read():
+            with journal.restored("Settings of the server", self._statements_before):
+                self._put(self._values_before())
 
     def _choices(self, wanted: Mapping[str, str]) -> dict[str, Choice]:
         """Return the settings that a scenario names. Raise StallmarkError for one that is not, or not so."""
@@ -269,9 +261,9 @@ class MssqlSettings(VariantSetting):
                 else:
                     (database or self._server).execute(statement)
 
-    def _statements(self, values: Mapping[tuple[str, str], str]) -> list[str]:
-        note = self._journal().read()
-        return [text for (kind, name), value in values.items() for text in _statements(kind, name, value, note)]
+    def _statements_before(self) -> str:
+        note, values = self._journal().read(), self._values_before().items()
+        return "; ".join(text for (kind, name), value in values for text in _statements(kind, name, value, note))
 
     def _journal(self) -> MssqlJournal:
         return MssqlJournal(self._server, "settings")

@@ -8,7 +8,7 @@ from stallmark.engines.abilities import VariantSetting
 from stallmark.engines.journal import Journal
 from stallmark.engines.mssql import odbc
 from stallmark.engines.mssql.server import ENTERPRISE, MANAGED_INSTANCE, SQL_SERVER_2025, STANDARD, Server
-from stallmark.errors import CallFailed, NotGivenBack, StallmarkError
+from stallmark.errors import CallFailed, StallmarkError
 
 _READ = """\
 SELECT CAST(value AS nvarchar(3750)) AS value
@@ -111,15 +111,9 @@ class RowVersioning(VariantSetting):
         if not (original := journal.read()):
             return
         name, was = original["database"], bool(original["was"])
-        try:
+        with journal.restored("READ_COMMITTED_SNAPSHOT", lambda: _statement(name, was)):
             if self._state(name)[1] != was:
                 self._set(name, was)
-        except (CallFailed, StallmarkError) as error:
-            raise NotGivenBack(
-                f"READ_COMMITTED_SNAPSHOT could not be given back, which the next run tries again. "
-                f"{str(error).rstrip('.')}. Or {_statement(name, was)} yourself, then {journal.removal_hint}."
-            ) from error
-        journal.remove()
 
     def _state(self, database: str) -> tuple[str, bool]:
         states = self._server.query(_IS_ON.format(database=odbc.text(database)))
@@ -222,19 +216,12 @@ class ResourcePool(VariantSetting):
         journal = self._journal()
         if not (original := journal.read()):
             return
-        drop = sql_file.statement(__name__, "resource_pool_drop")
-        try:
+        by_hand = "take away its pool, group and classifier function `stallmark`"
+        with journal.restored("Resource Governor", lambda: by_hand):
             master = self._server.on_database("master")
-            master.execute(drop)
+            master.execute(sql_file.statement(__name__, "resource_pool_drop"))
             if not original["enabled"]:
                 master.execute(_DISABLE)
-        except (CallFailed, StallmarkError) as error:
-            raise NotGivenBack(
-                "Resource Governor could not be given back, which the next run tries again. "
-                f"{str(error).rstrip('.')}. Or take away its pool, group and classifier function `stallmark` yourself, "
-                f"then {journal.removal_hint}."
-            ) from error
-        journal.remove()
 
     def _journal(self) -> MssqlJournal:
         return MssqlJournal(self._server, "resource_pool")

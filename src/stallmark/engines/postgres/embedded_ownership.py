@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 
 from stallmark.errors import StallmarkError
-from stallmark.leftovers import SHARED_MEMORY, Leftover, is_own, size_of
+from stallmark.processes import SHARED_MEMORY, Leftover, is_own, size_of
 
 # Marks of the folders, sockets and servers that are ours. Nothing else is ever written to, removed or signalled.
 

@@ -43,8 +43,15 @@ from stallmark.engines.postgres.embedded_ownership import (
 )
 from stallmark.errors import StallmarkError
 from stallmark.format import size
-from stallmark.leftovers import SHARED_MEMORY, temporary_name
-from stallmark.processes import exit_clause, exit_code_from_guard, hang_up, killed_by, start_guarded
+from stallmark.processes import (
+    SHARED_MEMORY,
+    exit_clause,
+    exit_code_from_guard,
+    hang_up,
+    killed_by,
+    start_guarded,
+    temporary_name,
+)
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.stopping import later
 from stallmark.storage.emulator.arrays import EmulatedArrays

@@ -243,7 +243,7 @@ class PostgresSession(Session):
         try:
             result = self._connection.prepare(name.encode(), sql.encode())
         except psycopg.OperationalError as error:
-            raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", first_line(error)) from None
+            raise call_failed(error) from None
         if result.status != _DONE:
             raise self._failure(result, commits=False)
 
@@ -256,7 +256,7 @@ class PostgresSession(Session):
             else:
                 result = self._call_alone(name, parameters)
         except psycopg.OperationalError as error:  # nothing was sent on a connection known to be broken
-            raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", first_line(error)) from None
+            raise call_failed(error) from None
         if result.status in _GOOD:
             return self._rows(name, result)
         failure = self._failure(result, commits and (last or not self._in_transaction))
@@ -319,7 +319,7 @@ class PostgresSession(Session):
                         failed = result
         except psycopg.OperationalError as error:
             if not self.is_lost:
-                raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", first_line(error)) from None
+                raise call_failed(error) from None
             first = None
         if failed:
             failure = self._failure(failed, commits and not self._in_transaction)
@@ -337,7 +337,7 @@ class PostgresSession(Session):
         try:
             result = self._connection.exec_(f"{begin}{as_execute(name, parameters)}; COMMIT".encode())
         except psycopg.OperationalError as error:  # nothing was sent on a connection known to be broken
-            raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", first_line(error)) from None
+            raise call_failed(error) from None
         if result.status == _DONE:
             self._in_transaction = False
             return
@@ -352,7 +352,7 @@ class PostgresSession(Session):
         try:
             parts = self._trips.each([(name.encode(), _as_text(parameters)) for parameters in several])
         except psycopg.OperationalError as error:
-            return [CallFailed(ErrorClass.CONNECTION_LOST, "08006", first_line(error))]
+            return [call_failed(error)]
         return [self._answer(name, part) for part in parts]
 
     def _answer(self, name: str, part: Sequence[pq.abc.PGresult]) -> Sequence[tuple] | CallFailed:
@@ -399,7 +399,7 @@ class PostgresSession(Session):
         try:
             result = self._connection.exec_(statement)
         except psycopg.OperationalError as error:
-            raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", first_line(error)) from None
+            raise call_failed(error) from None
         if result.status != _DONE:
             raise self._failure(result, commits)
 

@@ -15,8 +15,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from stallmark.engines.abilities import Answer, Maintenance, MaintenanceWork, Measures, Missing, Prefill, UserBackup
 from stallmark.engines.base import Engine
-from stallmark.engines.postgres.session import PostgresSession, as_call_failed, first_line
-from stallmark.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.engines.postgres.session import PostgresSession, as_call_failed, call_failed, first_line
+from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,7 +92,7 @@ class PostgresQueries(PostgresSession):
         try:
             result = self._connection.exec_(text.encode())
         except psycopg.OperationalError as error:
-            raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", first_line(error)) from None
+            raise call_failed(error) from None
         if result.status != psycopg.pq.ExecStatus.TUPLES_OK:
             raise self._failure(result, commits=False)
         return result

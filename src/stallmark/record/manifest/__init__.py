@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from stallmark.errors import StallmarkError, with_path
-from stallmark.record.files import as_model, as_text, read_json, write_whole
+from stallmark.errors import with_path
+from stallmark.record.files import as_text, read_model, write_whole
 from stallmark.record.manifest.course import (
     Collector,
     Condition,
@@ -135,18 +135,7 @@ _REMEDY = "restore it, or leave this record out"
 
 def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a record's folder; raise StallmarkError, which names the file and the key at fault."""
-    path = folder / FILE
-    value = read_json(path, absent=f"{folder} is not a run record: it has no {FILE}.", remedy=_REMEDY)
-    format = value.get("format") if isinstance(value, dict) else None
-    if type(format) is not int:
-        raise StallmarkError(f"{path} is damaged (it has no format number): {_REMEDY}.")
-    if format != FORMAT:
-        older = "run the experiment again" if format < FORMAT else "update Stallmark"
-        raise StallmarkError(
-            f"{folder} has record format {format} and this version reads format {FORMAT}: {older}, or read it with the "
-            "Stallmark that made it."
-        )
-    return as_model(Manifest, value, path, remedy=_REMEDY)
+    return read_model(Manifest, folder, FILE, "run record", FORMAT, _REMEDY)
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from stallmark.leftovers import temporary_name
+from stallmark.processes import temporary_name
 from stallmark.record.files import replacing
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.storage.emulator import layout

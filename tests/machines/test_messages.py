@@ -11,7 +11,7 @@ from support.waiting import TIMEOUT_S
 from stallmark.driver.channel import start_child
 from stallmark.driver.load import RunFacts, ThisMachine
 from stallmark.driver.messages import Finished, Quit
-from stallmark.machines.join import ClockOffset, refusal
+from stallmark.machines.messages import ClockOffset, refusal
 
 FACTS = RunFacts("0.1", "PostgreSQL 18.4", scale={"branches": 2}, options={}, bytes_as_loaded=7)
 DELAYS = st.tuples(st.integers(0, 10**10), st.integers(0, 10**10))
