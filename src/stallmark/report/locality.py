@@ -33,7 +33,6 @@ from stallmark.report.table import Cell, Rows, Table, number, word
 from stallmark.report.text import locality as words
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
-from stallmark.report.text.locality import share_band
 
 
 def locality_document(locality: Locality) -> Document:
@@ -154,7 +153,7 @@ def flash_table(locality: Locality) -> Table:
     return Rows(locality.traced.flash).table(
         word("flash, of the data", lambda size: format.portion(size.share)),
         number("size", lambda size: size.size_bytes, format.size),
-        number("reads answered", lambda size: share_band(size.least, size.most)),
+        number("reads answered", lambda size: words.share_band(size.least, size.most)),
     )
 
 
