@@ -143,8 +143,8 @@ def _tables() -> Iterator[tuple[str, str]]:
         importlib.import_module(module.name)
         for module in pkgutil.walk_packages(stallmark.schema.__path__, "stallmark.schema.")
     ]
-    found = [module.METADATA for module in modules if isinstance(getattr(module, "METADATA", None), sa.MetaData)]
-    for metadata in {id(one): one for one in found}.values():
+    values = [value for module in modules for value in vars(module).values() if isinstance(value, sa.MetaData)]
+    for metadata in dict.fromkeys(values):
         for number, statement in enumerate(ddl(metadata)):
             yield f"schema, {metadata.schema}, statement {number}", statement
 
