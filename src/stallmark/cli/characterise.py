@@ -17,7 +17,7 @@ from stallmark.cli.options import (
     target_options,
     timezone_option,
 )
-from stallmark.cli.output import Outputs, err, escape, page_file, print_markup, progress_console
+from stallmark.cli.output import Outputs, ShowInSentences, err, escape, page_file, print_markup, progress_console
 from stallmark.errors import StallmarkError, as_sentence
 
 if TYPE_CHECKING:
@@ -148,7 +148,6 @@ def _smallest_pool(choice) -> str:
 
 def _run(scenario: "Scenario", target, out_dir: Path, quiet: bool) -> tuple[Path, bool]:
     """Run the scenario; return the folder of its records, and True if the data stayed consistent."""
-    from stallmark.cli.output import ShowInSentences
     from stallmark.experiment.runner import Runner
 
     show = ShowInSentences(progress_console(quiet))

@@ -75,8 +75,6 @@ def _machine() -> Iterator[Examined]:
 
 def _leftovers(remove: bool) -> Iterator[Examined]:
     """Yield a finding for each leftover of a killed process, removed if `remove`."""
-    from stallmark.cli.doctor import everything
-
     for leftover in everything():
         thing = f"{leftover.place}, {format.size(leftover.bytes)} {leftover.kind}"
         if not remove:

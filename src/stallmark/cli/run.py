@@ -22,7 +22,7 @@ from stallmark.cli.options import (
     target_options,
     timezone_option,
 )
-from stallmark.cli.output import Outputs, err, escape, print_markup, progress_console
+from stallmark.cli.output import Outputs, ShowInSentences, err, escape, print_markup, progress_console
 from stallmark.cli.report import report_if_possible, show_report
 from stallmark.errors import CallFailed, StallmarkError, as_sentence, in_words
 from stallmark.experiment.companions import Follower, LoadByHand, LoadMachines, OwnExperiment, QuickScenario
@@ -83,7 +83,6 @@ def run(
     added: Sequence[Follower | LoadByHand | LoadMachines | OwnExperiment | QuickScenario],
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or your own YAML file."""
-    from stallmark.cli.output import ShowInSentences
     from stallmark.experiment.remaining_runs import EarlierExperiment, order_of
     from stallmark.experiment.runner import Runner
     from stallmark.experiment.storage_work import carry_out_at_end

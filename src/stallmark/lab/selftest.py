@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from stallmark.cli.command import Command
 from stallmark.cli.options import json_option, out_option, target_options
-from stallmark.cli.output import err
+from stallmark.cli.output import ShowInSentences, err
 from stallmark.redact import markdown
 
 if TYPE_CHECKING:
@@ -80,7 +80,6 @@ def deep(context: click.Context, deep: bool, **options: Any) -> Callable | None:
 
 def try_everything(target: "Target", out_dir: Path, seconds: int, keep: bool, cap_memory: bool, as_json: bool) -> None:
     """Run the selftest, print what worked, and exit with its code."""
-    from stallmark.cli.output import ShowInSentences
     from stallmark.lab import selftest_checks
 
     show = ShowInSentences(err)
