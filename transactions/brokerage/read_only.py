@@ -104,7 +104,7 @@ class CustomerPosition(Transaction):
 LIST_SHARE, ACCOUNT_SHARE = 0.60, 0.35  # the rest watches an industry
 MOST_COMPANIES = 5_000  # among which those of an industry are searched for
 
-_LAST_MONDAY = np.datetime64("2004-12-27")  # the last Monday in daily_market
+_LAST_MONDAY = date(2004, 12, 27)  # in daily_market
 _WEEKS_LEFT_OUT = 5  # out of 261: before the weeks that are drawn
 WEEK_SKEW = Skew(width=8, shift=0)
 WEEKDAY_PERCENT = (20, 7, 6, 7, 60)
@@ -187,14 +187,13 @@ def days(population: Population, rng: random.Random) -> Iterator[str]:
         bits = np.frombuffer(rng.randbytes(8 * 2 * _AT_ONCE), np.uint64).reshape(2, _AT_ONCE)
         week = left_out + WEEK_SKEW.draw(weeks - left_out, bits[0]).astype(np.int64) + 1 - weeks  # 0 is the last
         weekday = np.searchsorted(_WEEKDAY_ENDS, below(100, bits[1]), side="right")
-        yield from np.datetime_as_string(_LAST_MONDAY + 7 * week + weekday).tolist()
+        yield from np.datetime_as_string(np.datetime64(_LAST_MONDAY) + 7 * week + weekday).tolist()
 
 
 FEWEST_DAYS, MOST_DAYS = 5, 20
 ARTICLES_SHARE = 0.01
 
-# From the last of these days on daily_market, which ends with 2004, has as many as are asked for.
-_LAST_MARKET_MONDAY, _LAST = date(2004, 12, 27), date(2004, 12, 3)
+_LAST_FIRST_DAY = date(2004, 12, 3)  # from here to the end of 2004 daily_market has as many days as are asked for
 
 
 class Detail(NamedTuple):
@@ -216,8 +215,8 @@ class SecurityDetail(Transaction):
 
     def __init__(self, context: Context):
         super().__init__(context)
-        first = _LAST_MARKET_MONDAY - timedelta(weeks=context.population.market_weeks - 1)
-        self._dates = [(first + timedelta(day)).isoformat() for day in range((_LAST - first).days + 1)]
+        first = _LAST_MONDAY - timedelta(weeks=context.population.market_weeks - 1)
+        self._dates = [(first + timedelta(day)).isoformat() for day in range((_LAST_FIRST_DAY - first).days + 1)]
 
     def inputs(self, rng: random.Random) -> Detail:
         draw, symbols = rng.random, self.shared.symbols
