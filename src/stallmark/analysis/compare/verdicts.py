@@ -324,5 +324,5 @@ def _measured_rates(run: RunSummary, step: tuple[str, int]) -> np.ndarray:
     """Return the result's rate in every second that the step's figures are over."""
     series = run.series
     rate = series.tps if series.primary_tps is None else series.primary_tps
-    [measured_step] = steps_of([run], step)
+    measured_step, *_ = steps_of([run], step)
     return np.asarray(rate[measured_step.interval.begin_s : measured_step.interval.end_s], dtype=float)
