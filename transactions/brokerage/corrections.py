@@ -72,15 +72,12 @@ class DataMaintenance(Transaction):
     name = "data_maintenance"
     frames: ClassVar = {"data_maintenance_tweak": 4}
     call_isolation = Isolation.READ_COMMITTED
-
-    def __init__(self, context: Context):
-        super().__init__(context)
-        self._context = context
+    shared: Context
 
     def inputs(self, rng: random.Random) -> Correction:
         """Draw inputs for the next table in rotation, which all sessions go through together."""
-        table = TABLES[self._context.next_round() % len(TABLES)]
-        return _DRAWN[table](self._context, rng, table)
+        table = TABLES[self.shared.next_round() % len(TABLES)]
+        return _DRAWN[table](self.shared, rng, table)
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         [(changed,)] = session.call("data_maintenance_tweak", inputs)
@@ -146,19 +143,16 @@ class TradeCleanup(Opening):
     name = "trade_cleanup"
     frames: ClassVar = {"trade_cleanup_cancel": 2}
     call_isolation = Isolation.READ_COMMITTED
-
-    def __init__(self, context: Context):
-        super().__init__(context)
-        self._context = context
+    shared: Context
 
     def inputs(self, rng: random.Random) -> FirstTrade:
         """Return the inputs; nothing is drawn."""
-        loaded = self._context.population
+        loaded = self.shared.population
         last_trade = trade_key(loaded, loaded.units - 1, np.array([loaded.unit_trades - 1]))
         return FirstTrade(int(last_trade[0]) + 1)
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
-        now = as_text(self._context.clock.now())
+        now = as_text(self.shared.clock.now())
         [(waited, unanswered)] = session.call("trade_cleanup_cancel", (*inputs, now))
         self.done = {"limit orders cancelled": waited, "unanswered orders cancelled": unanswered}
         return Outcome.COMMITTED

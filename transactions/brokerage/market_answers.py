@@ -155,10 +155,10 @@ class MarketFeed(Transaction):
     frames: ClassVar = {"market_feed_ticker": 4}
     call_isolation = Isolation.REPEATABLE_READ
     limit_s = 2.0
+    shared: Context
 
     def __init__(self, context: Context):
         super().__init__(context)
-        self._context = context
         self._under_way: tuple[TapeReport, ...] = ()
         self._left: list[TapeReport] = []  # reports of its tickers
 
@@ -178,12 +178,12 @@ class MarketFeed(Transaction):
                 failures.append(answer)
                 continue
             for trade, quantity in answer:
-                self._context.market.send(Order(trade, report.security, quantity))
+                self.shared.market.send(Order(trade, report.security, quantity))
         if failures:  # the gravest: after a lost connection nothing may be tried again
             raise min(failures, key=lambda failure: failure.kind.retryable)
         self._under_way = ()
         return Outcome.COMMITTED
 
     def _ticker(self, report: TapeReport) -> tuple:
-        now = as_text(self._context.clock.now())
-        return self._context.symbols[report.security], dollars(report.cents), report.quantity, now
+        now = as_text(self.shared.clock.now())
+        return self.shared.symbols[report.security], dollars(report.cents), report.quantity, now

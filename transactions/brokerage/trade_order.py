@@ -77,15 +77,15 @@ class TradeOrder(Transaction):
         "trade_order_submit": 14,
     }
     limit_s = 2.0
+    shared: Context
 
     def __init__(self, context: Context):
         super().__init__(context)
-        self._context = context
         self._drawn: Iterator[_Candidate] | None = None
 
     def inputs(self, rng: random.Random) -> TradeOrderInputs:
         if self._drawn is None:
-            self._drawn = _candidates(self._context, rng)
+            self._drawn = _candidates(self.shared, rng)
         it, draw = next(self._drawn), rng.random
         _, account, security = it.choice
         by_company = draw() < BY_COMPANY_SHARE
@@ -96,8 +96,8 @@ class TradeOrder(Transaction):
             account,
             security,
             executor=self._executor(it, rng),
-            symbol=None if by_company else self._context.symbols[security],
-            company=self._context.company_names[it.company] if by_company else None,
+            symbol=None if by_company else self.shared.symbols[security],
+            company=self.shared.company_names[it.company] if by_company else None,
             issue=it.issue if by_company else None,
             type=kind,
             quantity=QUANTITIES[int(draw() * len(QUANTITIES))],
@@ -114,16 +114,16 @@ class TradeOrder(Transaction):
         customer = it.another[int(draw() * it.others)]
         if draw() < NOT_PERMITTED_SHARE:
             known = (it.choice.customer, *it.another)
-            customers = self._context.customers
+            customers = self.shared.customers
             while (customer := customers[int(draw() * len(customers))]) in known:
                 pass
         return tax_id(customer)
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         order = TradeOrderInputs(*inputs)
-        now = self._context.clock.now()
+        now = self.shared.clock.now()
         due = None if order.wait_s is None else now + timedelta(seconds=order.wait_s)
-        limit = None if due is None else dollars(self._context.price(order.security, due))
+        limit = None if due is None else dollars(self.shared.price(order.security, due))
         with session.transaction(Isolation.REPEATABLE_READ):
             account = _account(session, order.account)
             executor = account.first_name, account.last_name
@@ -134,7 +134,7 @@ class TradeOrder(Transaction):
                     return Outcome.ROLLED_BACK
                 [executor] = permission
             estimate = _estimate(session, order, account, limit)
-            trade = self._context.next_trade_id()
+            trade = self.shared.next_trade_id()
             submitted = (
                 trade, as_text(now), estimate.status, order.type, not order.on_margin, estimate.symbol,
                 order.quantity, str(estimate.bid), order.account, " ".join(executor), str(estimate.charge),
@@ -146,9 +146,9 @@ class TradeOrder(Transaction):
                 return Outcome.ROLLED_BACK
             session.finish("trade_order_submit", submitted)
         if due is None:
-            self._context.market.send(Order(trade, order.security, order.quantity))
+            self.shared.market.send(Order(trade, order.security, order.quantity))
         else:
-            self._context.market.await_price(order.security, due)
+            self.shared.market.await_price(order.security, due)
         return Outcome.COMMITTED
 
 

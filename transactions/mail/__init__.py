@@ -119,13 +119,10 @@ class ReadMessage(Transaction):
     name = "read_message"
     frames: ClassVar = {"read_message": 2}
     reads_only = True
-
-    def __init__(self, context: Context):
-        super().__init__(context)
-        self._context = context
+    shared: Context
 
     def inputs(self, rng: random.Random) -> Place:
-        return self._context.place(rng)
+        return self.shared.place(rng)
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         for _ in range(_ATTEMPTS):
@@ -156,14 +153,11 @@ class ListFolder(Transaction):
     name = "list_folder"
     frames: ClassVar = {"list_folder": 3}
     reads_only = True
-
-    def __init__(self, context: Context):
-        super().__init__(context)
-        self._context = context
+    shared: Context
 
     def inputs(self, rng: random.Random) -> Listing:
         folder = INBOX if rng.random() < _INBOX_SHARE else 1 + int(rng.random() * len(FOLDERS))
-        return Listing(self._context.mailbox(rng), folder)
+        return Listing(self.shared.mailbox(rng), folder)
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         session.call("list_folder", (*inputs, MOST), commits=False)
@@ -190,18 +184,15 @@ class DeliverMessage(Transaction):
     name = "deliver_message"
     frames: ClassVar = {"deliver_message": 6}
     call_isolation = Isolation.READ_COMMITTED
-
-    def __init__(self, context: Context):
-        super().__init__(context)
-        self._context = context
+    shared: Context
 
     def inputs(self, rng: random.Random) -> Delivery:
         folder = SENT if rng.random() < _SENT_SHARE else INBOX
-        return Delivery(self._context.mailbox(rng), folder, *self._context.new.message(rng))
+        return Delivery(self.shared.mailbox(rng), folder, *self.shared.new.message(rng))
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         mailbox, folder, *message = inputs
-        session.call("deliver_message", (mailbox, folder, as_text(self._context.clock.now()), *message))
+        session.call("deliver_message", (mailbox, folder, as_text(self.shared.clock.now()), *message))
         return Outcome.COMMITTED
 
 
@@ -215,13 +206,10 @@ class DeleteMessage(Transaction):
     name = "delete_message"
     frames: ClassVar = {"delete_message": 2}
     call_isolation = Isolation.READ_COMMITTED
-
-    def __init__(self, context: Context):
-        super().__init__(context)
-        self._context = context
+    shared: Context
 
     def inputs(self, rng: random.Random) -> Place:
-        return self._context.place(rng)
+        return self.shared.place(rng)
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         [(deleted,)] = session.call("delete_message", inputs)
@@ -245,14 +233,11 @@ class UpdateMessage(Transaction):
     name = "update_message"
     frames: ClassVar = {"update_message_mark": 2, "update_message_body": 3}
     call_isolation = Isolation.READ_COMMITTED
-
-    def __init__(self, context: Context):
-        super().__init__(context)
-        self._context = context
+    shared: Context
 
     def inputs(self, rng: random.Random) -> Update:
-        body = self._context.new.body(rng) if rng.random() < _BODY_SHARE else None
-        return Update(*self._context.place(rng), body)
+        body = self.shared.new.body(rng) if rng.random() < _BODY_SHARE else None
+        return Update(*self.shared.place(rng), body)
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         *where, body = inputs
@@ -275,13 +260,10 @@ class MoveMessage(Transaction):
     name = "move_message"
     frames: ClassVar = {"move_message": 3}
     call_isolation = Isolation.READ_COMMITTED
-
-    def __init__(self, context: Context):
-        super().__init__(context)
-        self._context = context
+    shared: Context
 
     def inputs(self, rng: random.Random) -> Move:
-        return Move(*self._context.place(rng), 1 + int(rng.random() * len(FOLDERS)))
+        return Move(*self.shared.place(rng), 1 + int(rng.random() * len(FOLDERS)))
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         session.call("move_message", inputs)
@@ -302,17 +284,14 @@ class BackgroundScan(Transaction):
     name = "background_scan"
     frames: ClassVar = {"background_scan": 3}
     reads_only = True
-
-    def __init__(self, context: Context):
-        super().__init__(context)
-        self._context = context
+    shared: Context
 
     def inputs(self, rng: random.Random) -> tuple[()]:
         """Return no inputs: it continues where it has been."""
         return ()
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
-        position, mailboxes = self._context.scan, self._context.mailboxes
+        position, mailboxes = self.shared.scan, self.shared.mailboxes
         budget = max(1, CHUNK_BYTES - position.ahead)
         [(last, size, _)] = session.call("background_scan", (position.mailbox, position.message, budget), commits=False)
         if last is None:
