@@ -382,7 +382,7 @@ def read_counters(
     if times is None or not len(times):
         return {}
     view = View(record, table, times, columns, delay_s, within)
-    rises = view.samples.source = CounterIncrements(times, len(columns), view.samples, view.samples)
+    rises = view.samples.source = CounterIncrements(times, len(columns), view.samples)
     groups, entities, epochs = Codes(), Codes(), Codes()
     names = [name for name in (group, entity, "epoch") if name]
     for time, batch in rows_by_sample(record, table, [*names, *columns]):

@@ -16,7 +16,7 @@ batches.
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -123,8 +123,9 @@ class IncrementSink(Protocol):
         """Mark the increments of a column as unknown at the samples from place `first` to `last`."""
 
 
+@runtime_checkable
 class GridSink(IncrementSink, Protocol):
-    """A receiver that takes whole samples as well."""
+    """A receiver that takes whole samples as well; others get them row by row."""
 
     def add_grid(self, time: np.ndarray, groups: np.ndarray, rises: Sequence[np.ndarray | None]) -> None:
         """Add the increments of each column, shape (times, entities), at rising times by index. `groups` has the place
@@ -157,9 +158,9 @@ def sum_by_place(
 class CounterIncrements:
     """Computes the increments of counters, batch by batch, and passes them to a sink. `times` are seconds, rising."""
 
-    def __init__(self, times: np.ndarray, columns: int, taker: IncrementSink, grids: GridSink | None = None):
-        """`grids` takes the increments of whole samples; without it `taker` gets them row by row."""
-        self._times, self._sink, self._grids = times, taker, grids
+    def __init__(self, times: np.ndarray, columns: int, taker: IncrementSink):
+        self._times, self._sink = times, taker
+        self._grids = taker if isinstance(taker, GridSink) else None
         self._waiting: _Batch | None = None  # rows of the last sample, which may go on in the next batch
         self._numbers = PairCodes()  # number of an entity, by its group and its code
         self._began: dict[tuple[int, int], int] = {}  # when peers were first seen in an epoch

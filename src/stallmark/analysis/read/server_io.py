@@ -56,7 +56,7 @@ def read_server_io(record: Record, within: Sequence[Stretch] | None = None) -> S
     kinds = View(record, TABLE, times, _COLUMNS, delay_s)
     files = None if within is None else View(record, TABLE, times, OF_FILES, delay_s, within)
     taker = _ByKindAndFile(len(times), kinds, files)
-    rises = CounterIncrements(times, len(_COLUMNS), taker, taker)
+    rises = CounterIncrements(times, len(_COLUMNS), taker)
     if files:
         files.samples.source = rises
     entity_codes, kind_codes, epoch_codes = Codes(), Codes(), Codes()
