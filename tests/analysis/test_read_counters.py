@@ -62,17 +62,48 @@ def tables(draw: st.DrawFn, moves: bool | None = None) -> pa.Table:
     return pa.Table.from_pylist(rows)
 
 
-@pytest.mark.parametrize("samples", [[0, 0, 1, 1, 2, 2, 3, 3], [0, 0, 1, 1, 2, 2, 3, 4]])
-@pytest.mark.parametrize("entities", ["ab", "aa"])
-def test_rows_that_only_look_like_whole_samples(samples, entities):
-    """Two entities of a sample, or one twice; and at last two samples of one entity each."""
-    reads = [5 * number + number % 3 for number in range(8)]
-    rows = pa.table({"t": np.array(samples, float), "entity": list(entities * 4), "reads": reads, "epoch": ["x"] * 8})
-    for group in (None, "entity"):
-        found = read_counters(InMemory({"any": rows}, [2, 6]), "any", ["reads"], group)
-        expected = whole_counters(rows, ["reads"], group, "entity", _longest_s(rows), 0.0)
-        for name, one in found.items():
-            _same(one, expected[name])
+WHOLE = {"t": [0, 0, 1, 1, 2, 2, 3, 3, 4, 4], "entity": "ababababab", "kind": "dwdwdwdwdw", "epoch": "xxxxxxxxxx"}
+"""Five samples of two entities, which the second batch adds as a grid: both entities are known by then."""
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"entity": "ababbababa"},
+        {"entity": "ababababac"},
+        {"entity": "aaaaaaaaaa"},
+        {"kind": "dwdwdwwdwd"},
+        {"epoch": "xxxxxxyyyy"},
+        {"epoch": "xxyyyyyyyy"},
+        {"t": [0, 0, 1, 1, 2, 2, 2, 2, 4, 4]},
+        {"t": [0, 0, 1, 1, 2, 2, 3, 4, 5, 5]},
+        {"reads": {3: None}},
+        {"reads": {5: None}},
+        {"reads": {1: None, 3: None}},
+        {"reads": {6: 3}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("sizes", [[4, 6], [6, 4]])
+@pytest.mark.parametrize("group", [None, "kind", "entity"])
+def test_rows_that_only_look_like_whole_samples(group, sizes, changed, monkeypatch):
+    """Another order, an entity twice, another one, a new group or epoch, samples of other lengths, nulls, a fall."""
+    grids = []
+    add_grid = counters.Samples.add_grid
+    monkeypatch.setattr(counters.Samples, "add_grid", lambda *given: grids.append(given) or add_grid(*given))
+    reads = [20 * number + number % 3 for number in range(10)]
+    for place, value in changed.get("reads", {}).items():
+        reads[place] = value
+    columns = {name: list(changed.get(name, values)) for name, values in WHOLE.items()}
+    rows = pa.table(columns | {"t": np.array(columns["t"], float), "reads": pa.array(reads, pa.int64())})
+    found = read_counters(InMemory({"any": rows}, sizes), "any", ["reads"], group)
+    expected = whole_counters(rows, ["reads"], group, "entity", _longest_s(rows), 0.0)
+    assert found.keys() == expected.keys()
+    for name, one in found.items():
+        _same(one, expected[name])
+    if not changed:
+        assert grids
 
 
 SIZES = st.lists(st.integers(1, 12), min_size=1, max_size=4)
