@@ -63,7 +63,7 @@ def test_a_new_rate_gives_up_no_query_and_forgets_those_that_wait(running, tmp_p
     until(lambda: streams._drive._done == begun, streams)
     found = rows(tmp_path, streams)
     assert len(found) == begun and not any(row["error"] for row in found)
-    left = streams.left()
+    left = streams.work_left()
     assert left["given_up"] == 0 and left["left_waiting"].arrivals > 3
     unended = pq.read_table(tmp_path / "run" / "queries_left.parquet").to_pylist()
     assert len(unended) == left["left_waiting"].arrivals
@@ -76,7 +76,7 @@ def test_another_number_of_streams_gives_up_what_is_under_way_and_says_so(runnin
     until(lambda: len(server.seen) == 2, streams)
     streams.run(0)
     assert streams.queue().streams == 0
-    assert rows(tmp_path, streams) == [] and streams.left()["given_up"] == 2
+    assert rows(tmp_path, streams) == [] and streams.work_left()["given_up"] == 2
     unended = pq.read_table(tmp_path / "run" / "queries_left.parquet").to_pylist()
     assert len([one for one in unended if one["started_s"] is not None]) == 2
     assert all(one["due_s"] <= (one["started_s"] or one["left_s"]) <= one["left_s"] for one in unended)
@@ -94,4 +94,4 @@ def test_a_closed_loop_has_no_queue(running, tmp_path):
     server, streams = running(otherwise=threading.Event())
     until(lambda: len(server.seen) == 2, streams)
     assert streams.queue() is None and rows(tmp_path, streams) == []
-    assert streams.left()["given_up"] == 2 and streams.left()["left_waiting"].arrivals == 0
+    assert streams.work_left()["given_up"] == 2 and streams.work_left()["left_waiting"].arrivals == 0

@@ -283,7 +283,7 @@ class RunningStreams:
         """Return the queries that are due now; None in a closed loop."""
         return self._due.queue(self._streams) if self._due else None
 
-    def left(self) -> dict[str, Any]:
+    def work_left(self) -> dict[str, Any]:
         """Return the work left undone, for the manifest. Call it after `finish`."""
         return {"left_waiting": LeftWaiting(arrivals=self._forgotten), "given_up": len(self._drive.given_up)}
 
@@ -362,9 +362,9 @@ class LoadsBeside:
             for streams in self._streams.values():
                 ends.callback(streams.finish)
 
-    def left(self, name: str) -> dict[str, Any]:
+    def work_left(self, name: str) -> dict[str, Any]:
         """Return the work that a load left undone, for the manifest; empty for raw I/O. Call it after `finish`."""
-        return self._streams[name].left() if name in self._streams else {}
+        return self._streams[name].work_left() if name in self._streams else {}
 
     def notes(self) -> list[str]:
         return [note for streams in self._streams.values() for note in streams.notes()]

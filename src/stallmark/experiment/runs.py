@@ -255,7 +255,7 @@ def _finish(drive: Drive, beside: LoadsBeside, writer: RecordWriter) -> None:
         loads = [
             load.changed(left_waiting=drive.left_waiting(load.name), unfinished=drive.unfinished(load.name))
             if load.kind == "users"
-            else load.changed(**beside.left(load.name))
+            else load.changed(**beside.work_left(load.name))
             for load in cut_short(writer.manifest.loads, drive.ended | beside.ended)
         ]
         writer.update(loads=loads)

@@ -226,7 +226,8 @@ class MssqlSettings(VariantSetting):
         return settings.read_part(self._server, part)
 
     def _note(self, choices: Mapping[str, Choice]) -> None:
-        """Note the present values of these settings, unless an earlier note has the original values."""
+        """Note the values of these settings before they are changed. A note that is already there stays as it is."""
+        # A killed run's note has the original values; those of now may be its changes.
         if self._journal().read():
             return
         present = self._present(self._server)

@@ -1,7 +1,7 @@
-"""Files of other tools: a module for each format, and those that its samples go through.
+"""Readers of files of other tools, one module for each format.
 
-`detect_format` finds the format of a file by `kinds.yaml`. A reader yields samples: the values of counters at
-the file's times. `attach/` puts them next to a run. A profile is made of them:
+`detect_format` recognises the format of a file, by `kinds.yaml`. A reader yields samples: the values of counters at
+the file's times. `attach/` puts samples next to a run. Three more modules make a profile of them:
 
     file → samples → Readings: a row for each time, a column for each counter
          → Part: each column with its meaning, by counters.csv, and its device, database or file
