@@ -259,7 +259,7 @@ def test_each_load_has_what_was_left_of_it(tmp_path):
         load_machines=[],
     )
     left = {"reports": {"left_waiting": LeftWaiting(arrivals=4), "given_up": 2}}
-    beside = SimpleNamespace(ended={"scan": (3, "its disk is full")}, left=lambda name: left.get(name, {}))
+    beside = SimpleNamespace(ended={"scan": (3, "its disk is full")}, work_left=lambda name: left.get(name, {}))
     _finish(drive, beside, writer)  # type: ignore[arg-type]
     writer.close()
     bank, mail, scan, reports = writer.manifest.loads
