@@ -47,7 +47,7 @@ SERVERS = {
 
 SLOW = (
     "end_to_end", "tests/storage/", "sizing/test_replay", "test_browser", "test_on_a_block_device", "test_selftest",
-    "test_every_text", "test_locust_bridge", "test_many_machines", "test_executor_core", "test_probe_saturation",
+    "test_locust_bridge", "test_many_machines", "test_executor_core", "test_probe_saturation",
     "loaders/test_warehouse.py", "test_oracle", "test_query_run.py", "test_brokerage_conditions",
     "test_brokerage_build.py", "test_wheel", "by_hand/test_page",
 )  # fmt: skip
@@ -70,7 +70,7 @@ THOROUGH = (
     "test_several_databases_analysis", "test_server_lost",
     "report/test_pool_curve", "schema/test_placement", "mssql/test_chosen_settings", "test_sysstat_truth",
     "test_sysstat_field", "test_curve_search", "imports/test_devices", "imports/test_refused",
-    "brokerage/test_inputs", "brokerage/test_choices", "analysis/test_pool_curve",
+    "brokerage/test_inputs", "brokerage/test_choices", "analysis/test_pool_curve", "test_every_text",
 )  # fmt: skip
 """Parts of the names of files whose tests try so many cases that they take seconds of a processor."""
 
@@ -78,7 +78,7 @@ LONG = (
     "end_to_end/test_readme", "end_to_end/test_sizing", "end_to_end/test_load_machines",
     "end_to_end/test_several_workloads", "end_to_end/test_interrupted", "end_to_end/test_whole_selftest", "end_to_end",
     "test_golden", "faults/test_campaign", "test_wheel", "experiment/test_others", "test_several_loads", "test_copies",
-    "scenarios/test_htap", "test_browser", "test_build", "test_selftest", "test_query_run.py", "test_every_text",
+    "scenarios/test_htap", "test_browser", "test_build", "test_selftest", "test_query_run.py",
     "record/test_damage",
 )  # fmt: skip
 """Parts of the names of files whose tests take longest, those first that take most."""
@@ -100,9 +100,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if starts_a_server(item):
             item.add_marker("server")
-        if _is_named_in(THOROUGH, _file(item)):
+        asks_parser = item.get_closest_marker("microsoft_parser")  # which takes two seconds to start
+        if asks_parser or _is_named_in(THOROUGH, _file(item)):
             item.add_marker("thorough")
-        is_absent = sql_server.is_absent(item) or (no_parser and item.get_closest_marker("microsoft_parser"))
+        is_absent = sql_server.is_absent(item) or (no_parser and asks_parser)
         (absent if is_absent else kept).append(item)
     if absent:
         config.hook.pytest_deselected(items=absent)

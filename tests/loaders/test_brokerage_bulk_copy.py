@@ -181,14 +181,25 @@ def test_what_does_not_fit_a_column_is_refused(server, writer, pieces, column, v
         writer.write("brokerage.trade", rows.set_column(place, column, wrong))
 
 
-@pytest.mark.parametrize(("group", "cut_at"), [("market", "security"), ("trade", "settlement")])
-def test_a_batch_that_is_cut_has_begun_and_its_begin_removes_all_of_it(script, server, writer, group, cut_at):
+@pytest.fixture(params=[("market", "security"), ("trade", "settlement")])
+def begin(request, script, server, writer) -> tuple[str, str]:
+    """Return the group of a batch that is cut, and what began it."""
+    group, cut_at = request.param
     script.bulk(f"brokerage.{cut_at}", Cut(), after_bytes=10, times=1)
     server.forget()
     with pytest.raises(CallFailed):
         load_batch(writer, LOADER, SCALE, Batch(group, 0), LOADER.batch(SEED, SCALE, Batch(group, 0)))
-    [begin] = [request.text for request in server.requests if "stallmark.ledger" in request.text]
-    removed = set(re.findall(r"DELETE FROM (\S+) WHERE \w+ (?:BETWEEN|IN) ", begin))
+    [text] = [request.text for request in server.requests if "stallmark.ledger" in request.text]
+    return group, text
+
+
+def test_a_batch_that_is_cut_has_begun_and_its_begin_removes_all_of_it(server, begin):
+    group, text = begin
+    removed = set(re.findall(r"DELETE FROM (\S+) WHERE \w+ (?:BETWEEN|IN) ", text))
     [filled] = [set(of.rows) for of in LOADER.groups(SCALE) if of.name == group]
     assert {request.table for request in server.requests if request.kind == "bulk"} < filled == removed
-    assert not parsers.sqlfluff(begin)
+
+
+@pytest.mark.microsoft_parser
+def test_microsoft_s_parser_takes_the_begin(begin):
+    assert not parsers.microsoft(begin[1])

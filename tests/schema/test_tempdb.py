@@ -43,15 +43,6 @@ def test_microsoft_s_parser_parses():
     assert not any(map(parsers.microsoft, STATEMENTS))
 
 
-def is_unknown_to_sqlfluff(statement: str) -> bool:
-    """sqlfluff 4.5 knows of files only FILENAME, no ADD FILE without what is optional, and no REMOVE FILE."""
-    return bool(re.match(r"ALTER DATABASE \[tempdb\] (MODIFY FILE \(NAME = N'\w+', (SIZE|FILEG)|ADD|REM)", statement))
-
-
-def test_sqlfluff_parses():
-    assert parsers.wrong(it for it in STATEMENTS if not is_unknown_to_sqlfluff(it)) == {}
-
-
 def test_tempdb_is_changed_only_when_told():
     with pytest.raises(StallmarkError, match="changes the server for all its databases: write `change_server: true`"):
         mssql_existing.change(TEMPDB, TEMPDB_FOUND, change_server=False)

@@ -278,7 +278,6 @@ STATEMENTS = [
 @pytest.mark.microsoft_parser
 @pytest.mark.parametrize(("kind", "name", "value"), STATEMENTS)
 def test_every_statement_is_t_sql(kind, name, value):
-    """By Microsoft's parser: sqlfluff does not know every option."""
     assert not any(map(parsers.microsoft, chosen_settings._statements(kind, name, value, NOTE)))
 
 

@@ -196,8 +196,9 @@ def code(query: int, dialect: str) -> str:
 
 
 # That each T-SQL text parses is engines/mssql/test_every_text.py's; PostgreSQL's are executed (test_oracle.py).
+@pytest.mark.microsoft_parser
 def test_it_parses_with_a_dop():
-    assert not parsers.sqlfluff(text(15, "mssql", validation(15, 1), dop=64))
+    assert not parsers.microsoft(text(15, "mssql", validation(15, 1), dop=64))
 
 
 @EACH
