@@ -18,7 +18,7 @@ from support.tds.datatypes import DATE, DataType, char, datetime2, varchar
 from support.tds.responder import Responder
 from support.tds.script import Script
 from support.tds.tokens import Column
-from support.tsql import parsers
+from support.tsql import parser
 
 from stallmark.engines.mssql.bulk import BulkCopyWriter
 from stallmark.errors import CallFailed
@@ -202,4 +202,4 @@ def test_a_batch_that_is_cut_has_begun_and_its_begin_removes_all_of_it(server, b
 
 @pytest.mark.microsoft_parser
 def test_microsoft_s_parser_takes_the_begin(begin):
-    assert not parsers.microsoft(begin[1])
+    assert not parser.errors(begin[1])

@@ -14,7 +14,7 @@ from support.tds.answers import Count, Rows
 from support.tds.datatypes import BIT, nvarchar
 from support.tds.script import Script
 from support.tds.tokens import Column
-from support.tsql import parsers
+from support.tsql import parser
 
 from stallmark import engines
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
@@ -225,4 +225,4 @@ def test_sql_server_gets_the_keys_and_procedures_of_each_once(asked):
 
 @pytest.mark.microsoft_parser
 def test_microsoft_s_parser_parses(asked):
-    assert not any(map(parsers.microsoft, asked))
+    assert not any(map(parser.errors, asked))

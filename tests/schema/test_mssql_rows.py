@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 import sqlalchemy as sa
 from support.designs import ddl
-from support.tsql import parsers
+from support.tsql import parser
 
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
@@ -100,7 +100,7 @@ def test_partitions_are_made_before_their_table(how: dict) -> None:
     "how", [{}, BY_DATE, {**BY_DATE, "compression": "page"}, IN_YEARS, IN_COLUMNS, COLUMNS_IN_MONTHS]
 )
 def test_microsoft_s_parser_parses(how: dict) -> None:
-    assert not any(map(parsers.microsoft, [*created(how), *of_lineitem(design(**how))]))
+    assert not any(map(parser.errors, [*created(how), *of_lineitem(design(**how))]))
 
 
 def test_a_partition_for_each_period() -> None:

@@ -13,7 +13,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateTable
 from support.designs import DESIGN, FILE_COLUMNS, ROWS, SETTINGS_COLUMNS, TABLE_COLUMNS, ddl, shop
 from support.tds.answers import Rows
-from support.tsql import parsers
+from support.tsql import parser
 
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
@@ -72,7 +72,7 @@ def test_names_and_paths_are_read_back_as_they_were(database, group, name, path)
 @pytest.mark.microsoft_parser
 @given(NASTY, NASTY, NASTY, NASTY)
 def test_microsoft_s_parser_takes_any_name(database, group, name, path):
-    assert not parsers.microsoft(nasty(database, group, name, path)[0])
+    assert not parser.errors(nasty(database, group, name, path)[0])
     table = sa.Table("t", sa.MetaData(schema="s"), sa.Column("a", sa.Integer))
     design = Design(
         files=(File("/a", "a"),),
@@ -80,7 +80,7 @@ def test_microsoft_s_parser_takes_any_name(database, group, name, path):
         tables=(TableGroup(("t",), group, None, "row"),),
     )
     [created] = ddl(table.metadata, design)
-    assert not parsers.microsoft(created)
+    assert not parser.errors(created)
     assert read_back(created)[-1] == group
 
 
@@ -101,7 +101,7 @@ STATEMENTS = [
 
 @pytest.mark.microsoft_parser
 def test_microsoft_s_parser_parses():
-    assert not any(map(parsers.microsoft, STATEMENTS))
+    assert not any(map(parser.errors, STATEMENTS))
 
 
 def test_a_database_with_its_files():
@@ -271,7 +271,7 @@ def test_each_workload_has_filegroups_of_its_own():
 @pytest.mark.microsoft_parser
 def test_microsoft_s_parser_takes_the_tables_of_all():
     texts = [*ddl(BOTH, APART), *ddl(ALL, designed(TableGroup(("*",), "post")))]
-    assert not [text for text in texts if parsers.microsoft(text)]
+    assert not [text for text in texts if parser.errors(text)]
 
 
 def test_the_name_of_a_table_goes_before_those_of_several():

@@ -10,7 +10,7 @@ from support.mssql_server import rows
 from support.mssql_settings import ADVANCED, CAP, FILLFACTOR, FLOOR, PARALLELISM, Settings
 from support.simulated_time import Clock
 from support.tds.answers import Count, Error
-from support.tsql import parsers
+from support.tsql import parser
 
 from stallmark import engines
 from stallmark.engines.mssql import chosen_settings, memory, variant_settings
@@ -278,7 +278,7 @@ STATEMENTS = [
 @pytest.mark.microsoft_parser
 @pytest.mark.parametrize(("kind", "name", "value"), STATEMENTS)
 def test_every_statement_is_t_sql(kind, name, value):
-    assert not any(map(parsers.microsoft, chosen_settings._statements(kind, name, value, NOTE)))
+    assert not any(map(parser.errors, chosen_settings._statements(kind, name, value, NOTE)))
 
 
 @given(st.integers(100, 99999))

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from support.tsql import parsers, texts
+from support.tsql import parser, texts
 
 CHOSEN = "src/stallmark/engines/mssql/chosen_settings.py: ALTER DATABASE 1"
 # Strings that look like a statement and are none, by the name `texts` gives them.
@@ -28,7 +28,7 @@ def found() -> dict[str, str]:
 @pytest.mark.microsoft_parser
 def test_all_parse_but_what_is_no_statement(found):
     """A name in the list that is not there or parses is to be taken out."""
-    assert {name for name, text in found.items() if parsers.microsoft(text)} == {*NO_STATEMENTS}
+    assert {name for name, text in found.items() if parser.errors(text)} == {*NO_STATEMENTS}
 
 
 BROKEN = (
@@ -46,12 +46,12 @@ BROKEN = (
 
 @pytest.mark.microsoft_parser
 def test_what_is_broken_is_refused():
-    assert all(map(parsers.microsoft, BROKEN))
+    assert all(map(parser.errors, BROKEN))
 
 
 def test_parameters_as_the_driver_sends_them():
     text = "EXEC p ?, ?; -- why?\nSELECT '?''?', [a?]]?], \"?\" /* ? */ WHERE a = ?"
-    assert parsers.with_parameters(text) == (
+    assert parser.with_parameters(text) == (
         "EXEC p @P1, @P2; -- why?\nSELECT '?''?', [a?]]?], \"?\" /* ? */ WHERE a = @P3"
     )
 

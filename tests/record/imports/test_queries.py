@@ -14,7 +14,7 @@ import duckdb
 import jq
 import pytest
 from support.documents import ROOT, fenced_blocks, shell_commands
-from support.tsql import parsers
+from support.tsql import parser
 
 from stallmark.profile.command import _names
 
@@ -47,7 +47,7 @@ def test_four_are_for_sql_server():
 @pytest.mark.microsoft_parser
 @pytest.mark.parametrize("text", TSQL)
 def test_microsofts_parser_takes_the_queries(text):
-    assert parsers.microsoft(text) == []
+    assert parser.errors(text) == []
 
 
 def run(text: str, *tables: str) -> str:

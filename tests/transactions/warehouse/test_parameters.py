@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.tsql import parsers
+from support.tsql import parser
 
 from stallmark.errors import StallmarkError
 from stallmark.schema.warehouse import SHIP_MODES
@@ -198,7 +198,7 @@ def code(query: int, dialect: str) -> str:
 # That each T-SQL text parses is engines/mssql/test_every_text.py's; PostgreSQL's are executed (test_oracle.py).
 @pytest.mark.microsoft_parser
 def test_it_parses_with_a_dop():
-    assert not parsers.microsoft(text(15, "mssql", validation(15, 1), dop=64))
+    assert not parser.errors(text(15, "mssql", validation(15, 1), dop=64))
 
 
 @EACH

@@ -29,7 +29,7 @@ def with_parameters(text: str) -> str:
     return _TOKENS.sub(numbered, text)
 
 
-def microsoft(text: str) -> list[str]:
+def errors(text: str) -> list[str]:
     return _service().errors(with_parameters(text))
 
 
