@@ -43,12 +43,12 @@ NAMED = {
     "a collector, stored and shown (log space)": r"\blog_space\b|\bLogSpace\b",
     "a finding with its sentence (executor's CPU)": r"\bEXECUTOR_CPU = |ValidityKind\.EXECUTOR_CPU\b",
     "a workload, outside its folders (mail)": r"""["']mail["']|\bmail\.(tables|context)\b""",
-    "a kind of run, outside its folders (probe)": r"\bis_probe\b|\bprobe_document\b|\bsummarise_probes\b",
+    "a kind of run, outside its folders (probe)": r'\b(PROBES|probe_document|summarise_probes)\b|\bkind == "probe"',
     "a kind of experiment, outside its folder (sizing)": r"(?<!-)\bsizing\b|\bSizing",
 }
-FOLDERS = r"^(schema|loaders|transactions)/mail|/probe/|^sizing/"
-"""Folders that such a thing has of its own."""
 """Words that name a thing of today wherever it is touched."""
+FOLDERS = r"^(schema|loaders|transactions)/mail|^(analysis|report)/probe\.py|^sizing/"
+"""Folders and files that such a thing has of its own: nothing else is in them, so they are the thing."""
 
 
 def main() -> int:

@@ -50,7 +50,7 @@ class Capability:
     estimate: Place | None = None
     """A function that estimates the experiment of such a scenario; None for any other."""
     report: Place | None = None
-    """A function that shows its record, a folder with `<name>.json`, as `stallmark report` does."""
+    """The kind (report/kinds.py) of its record, a folder with `<name>.json`, as `stallmark report` shows it."""
     progress: Place | None = None
     """A function that returns the lines of `stallmark status` on such a folder while it is made."""
     wording: tuple[Place, ...] = ()
@@ -90,18 +90,18 @@ def missing(names: Iterable[str]) -> list[str]:
 
 def parts(kind: str) -> list[Any]:
     """Return the parts of a kind, a field of Capability, of all that have one."""
-    return [_load(place) for capability in installed() if (place := getattr(capability, kind))]
+    return [load(place) for capability in installed() if (place := getattr(capability, kind))]
 
 
 def part(name: str, kind: str) -> Any:
     """Return the part of a kind of the named capability, or None if it has none or is not there."""
     places = (getattr(capability, kind) for capability in installed() if capability.name == name)
-    return _load(place) if (place := next(places, None)) else None
+    return load(place) if (place := next(places, None)) else None
 
 
 def wordings() -> list[Any]:
     """Return the modules with the sentences of all capabilities."""
-    return [_load(place) for capability in installed() for place in capability.wording]
+    return [load(place) for capability in installed() for place in capability.wording]
 
 
 def folders() -> list[Path]:
@@ -111,9 +111,10 @@ def folders() -> list[Path]:
 
 def added_options(command: str) -> list[Any]:
     """Return the click commands whose options are added to a command of the core."""
-    return [_load(capability.options[command]) for capability in installed() if command in capability.options]
+    return [load(capability.options[command]) for capability in installed() if command in capability.options]
 
 
-def _load(place: Place) -> Any:
+def load(place: Place) -> Any:
+    """Import a part and return it."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name) if name else import_module(module)

@@ -11,10 +11,10 @@ from support.wording import findings_in
 
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.compare.summary import PairKind, Verdict
-from stallmark.analysis.experiment import summarise
+from stallmark.analysis.experiment import common_kind, summarise
 from stallmark.analysis.finding import ExperimentKind
 from stallmark.analysis.load_steps import LoadsKind, _level_of_raw, count_drives, few_done
-from stallmark.analysis.loads import LoadsSummary, has_loads, summarise_loads
+from stallmark.analysis.loads import LoadsSummary, summarise_loads
 from stallmark.analysis.read import server_io
 from stallmark.analysis.read.load_io import RawFigures
 from stallmark.analysis.read.times import rows_by_sample
@@ -340,9 +340,9 @@ def test_reads_of_other_programs_on_a_real_device_still_are(tmp_path):
 
 def test_runs_of_one_load_and_of_several_are_told_apart(tmp_path, once):
     single = Record(make_run(tmp_path / "run", Truth()))
-    assert has_loads([once]) and not has_loads([single])
+    assert [common_kind([record]) for record in (once, single)] == ["loads", "transactions"]
     with pytest.raises(StallmarkError, match="by itself"):
-        has_loads([single, once])
+        common_kind([single, once])
 
 
 def test_scaling_is_of_as_many_users_in_each_cell(tmp_path):

@@ -2,11 +2,15 @@
 
 import os
 import sys
+from dataclasses import replace
 
 import pytest
 from support.command_line import stallmark
 from support.record_kinds import collected, probed, queries, sizing
 from support.synthetic import Truth, make_run
+
+from stallmark.report import kinds
+from stallmark.report.kinds import find_kind
 
 
 @pytest.fixture
@@ -61,19 +65,10 @@ def test_a_scenario_of_probes_is_refused(unwritable):
 # A summary that there cannot be
 
 
-ANALYSES = (
-    "stallmark.sizing.summary.summarise_candidate",  # first: its module imports one below, and would keep None for it
-    "stallmark.analysis.experiment.summarise",
-    "stallmark.analysis.probe.summarise_probes",
-    "stallmark.analysis.profile.summarise_profile",
-)
-
-
 @pytest.mark.parametrize(("make", "name"), [(queries, ""), (probed, ""), (collected, "profile"), (sizing, "candidate")])
 def test_a_summary_that_there_cannot_be_is_refused_before_the_analysis(tmp_path, monkeypatch, make, name):
     make(tmp_path)
-    for place in ANALYSES:
-        monkeypatch.setattr(place, None)
+    monkeypatch.setattr(kinds, "find_kind", lambda name: replace(find_kind(name), summarise=None))
     picture = tmp_path / "slide.svg"
     said = stallmark("report", tmp_path / name, "--summary", picture)
     assert said.exit_code == 3 and "no summary" in " ".join(said.stderr.split()) and not picture.exists()

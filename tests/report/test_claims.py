@@ -89,7 +89,7 @@ def runs_of(sound: RunSummary, variants: list[Variant], axis: str) -> list[RunSu
 
 
 def summary_of(runs: list[RunSummary]) -> ExperimentSummary:
-    records: Any = [SimpleNamespace(manifest=run.manifest, folder=run.folder, is_probe=False) for run in runs]
+    records: Any = [SimpleNamespace(manifest=run.manifest, folder=run.folder, kind=run.manifest.kind) for run in runs]
     return summarise(records, lambda *_: runs)
 
 

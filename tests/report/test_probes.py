@@ -8,6 +8,7 @@ from support.manifests import a_manifest
 from support.probes import NOISE, STREAM, of_disks, probe, step, write_probe
 from support.terminal import printed
 
+from stallmark.analysis.experiment import common_kind
 from stallmark.analysis.finding import caution
 from stallmark.analysis.probe import ProbeExperiment, ProbeKind, read_probe, summarise_probes
 from stallmark.analysis.probe_comparison import Achieved, compare_with_probe, drift
@@ -80,7 +81,7 @@ def test_probes_and_runs_are_not_shown_together(experiment, results, tmp_path):
     write_probe(tmp_path, "disks", results[0])
     RecordWriter(tmp_path / "run", a_manifest(experiment="e", sequence=2)).close()
     with pytest.raises(StallmarkError, match="make a report of each by itself"):
-        summarise_probes(find_records([tmp_path]))
+        common_kind(find_records([tmp_path]))
 
 
 def test_tables_of_drift_and_of_what_a_database_had_keep_the_reasons(results):

@@ -132,7 +132,7 @@ def test_a_record_that_was_cut_keeps_what_was_measured(fake, file, monkeypatch):
     with pytest.raises(StallmarkError, match="cable"):
         record_probe(fake / "runs" / "01", place, file, (READ, READ), 1, "2026-11-22T08:00:00", None, fail)
     [record] = find_records([fake / "runs"])
-    assert record.is_probe and "cable" in (record.incomplete_because or "")
+    assert record.kind == "probe" and "cable" in (record.incomplete_because or "")
     assert [step.iops for step in read_probe(record).steps] == [8000]
     [cut] = [one for one in summarise_probes([record]).cautions if one.kind is ProbeKind.INCOMPLETE]
     assert cut.facts["probe"] == "array" and "fio failed" in cut.facts["said"]

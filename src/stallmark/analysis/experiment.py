@@ -138,6 +138,19 @@ class ExperimentSummary:
         return [step for run in self.runs for step in run.steps]
 
 
+ONE_LOAD = ("transactions", "queries")
+"""The kinds of records that `summarise` takes."""
+
+
+def common_kind(records: Sequence[Record]) -> str:
+    """Return the kind of some records. Raise StallmarkError if they are of several kinds."""
+    kinds = {record.kind: record for record in records}
+    if len(kinds) > 1:
+        several = " and ".join(f"{record.folder} ({kind})" for kind, record in kinds.items())
+        raise StallmarkError(f"{several} are records of different kinds: make a report of each by itself.")
+    return next(iter(kinds))
+
+
 def calls_of(records: Sequence[Record]) -> list[Call]:
     """Return the arguments of `summarise_run` for each run of an experiment."""
     variants = Counter(_variant(record) for record in records)
@@ -149,23 +162,14 @@ def summarise(records: Sequence[Record], map_runs: Callable[..., Iterable[RunSum
     runs."""
     if not records:
         raise StallmarkError("No run record was given.")
-    if probes := [record for record in records if record.is_probe]:
+    if (kind := common_kind(records)) not in ONE_LOAD:
         raise StallmarkError(
-            f"{probes[0].folder} is a probe of raw storage, which has no transactions: `stallmark report` shows probes "
-            "by themselves."
-        )
-    if several := [record for record in records if record.manifest.loads]:
-        raise StallmarkError(
-            f"{several[0].folder} is a run of several loads: `stallmark report` and `stallmark compare` show each."
+            f"{records[0].folder} ({kind}) is not a run of one load or of queries: `stallmark report` shows it."
         )
     runs = _make_names_unique(list(map_runs(summarise_run, *zip(*calls_of(records), strict=True))))
     steps = [step for run in runs for step in run.steps]
     scenario = records[0].manifest.scenario
     axis = find_axis(steps)
-    if 0 < sum(run.queries is not None for run in runs) < len(runs):
-        raise StallmarkError(
-            "Runs of queries and runs of transactions do not compare: make a report of each by itself."
-        )
     # Rates of different transactions cannot be on one axis.
     if len(results := dict.fromkeys(step.throughput.primary for step in steps)) > 1:
         named = " and ".join(f"{name or 'all transactions'} per second" for name in results)

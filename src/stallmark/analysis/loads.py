@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from stallmark.analysis.cautions import CautionKind, cautions
 from stallmark.analysis.ceiling import CeilingKind, MailIoKind
 from stallmark.analysis.compare.settings import drifts
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.summary import PairKind
-from stallmark.analysis.experiment import ExperimentSummary, calls_of, summarise
+from stallmark.analysis.experiment import ExperimentSummary, calls_of, common_kind, summarise
 from stallmark.analysis.finding import ExperimentKind, Finding, Severity, caution, info, invalid, mixed_versions
 from stallmark.analysis.load_points import (
     CellsStep,
@@ -30,7 +31,6 @@ from stallmark.analysis.run import Call, RunSummary, summarise_together
 from stallmark.analysis.service_level import LevelOutcome
 from stallmark.analysis.thresholds import Threshold
 from stallmark.analysis.validity import ValidityKind
-from stallmark.errors import StallmarkError
 from stallmark.record.devices import is_emulated
 from stallmark.record.reader import LoadRecord, Record
 from stallmark.stats.thresholds import HOST_FREE, LOADS_READ, SAME
@@ -64,17 +64,6 @@ class LoadsSummary:
         return [threshold for load in self.loads.values() for threshold in load.thresholds]
 
 
-def has_loads(records: Sequence[Record]) -> bool:
-    """Return True if these are runs of several loads. Raise StallmarkError if only some are."""
-    several = [record for record in records if record.loads]
-    if 0 < len(several) < len(records):
-        other = next(record for record in records if not record.loads)
-        raise StallmarkError(
-            f"{several[0].folder} has several loads and {other.folder} has one: make a report of each by itself."
-        )
-    return bool(several)
-
-
 def views(records: Sequence[Record]) -> dict[str, list[Record]]:
     """Return the records of every load of users by its name, for the runs in which it ran."""
     names = dict.fromkeys(load.name for record in records for load in record.loads if load.kind == "users")
@@ -89,9 +78,11 @@ def views(records: Sequence[Record]) -> dict[str, list[Record]]:
 
 
 def summarise_each_load(
-    records: Sequence[Record], map_runs: Callable[..., Iterable[dict[str, RunSummary]]] = map
+    records: Sequence[Record], map_runs: Callable[..., Iterable[Any]] = map
 ) -> dict[str, ExperimentSummary]:
-    """Summarise every load of users of some runs as its own experiment, by name."""
+    """Summarise every load of users of some runs as its own experiment, by name; runs of one load under no name."""
+    if common_kind(records) != "loads":
+        return {"": summarise(records, map_runs)}
     return _summarise_views(views(records), map_runs)[0]
 
 

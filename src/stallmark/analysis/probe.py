@@ -18,7 +18,6 @@ from statistics import fmean, median
 from typing import Any
 
 from stallmark.analysis.finding import Finding, Kind, caution, early_ends, info
-from stallmark.errors import StallmarkError
 from stallmark.record.devices import is_data_emulated
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.storage import PERCENTILES, DirectIo, Pattern, ProbeResult, ProbeStep
@@ -315,14 +314,9 @@ class ProbeExperiment:
         return list(dict.fromkeys(step.pattern for run in self.runs for step in run.result.steps))
 
 
-def summarise_probes(records: Sequence[Record]) -> ProbeExperiment:
-    """Summarise probes. Raise StallmarkError if a record is not of a probe."""
-    if others := [record for record in records if not record.is_probe]:
-        raise StallmarkError(
-            f"{others[0].folder} is a run on a database, and others are probes of raw storage: make a report of each "
-            "by itself."
-        )
-    runs = _make_names_unique([_read_run(record) for record in records])
+def summarise_probes(records: Sequence[Record], map_runs: Callable[..., Iterable[ProbeRun]] = map) -> ProbeExperiment:
+    """Summarise probes; `map_runs` may be the `map` of a pool."""
+    runs = _make_names_unique(list(map_runs(_read_run, records)))
     scenario = records[0].manifest.scenario
     places = list(dict.fromkeys(run.result.place for run in runs))
     return ProbeExperiment(

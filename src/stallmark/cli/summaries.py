@@ -12,9 +12,9 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from stallmark.analysis.experiment import ExperimentSummary, summarise
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import mixed_versions
-from stallmark.analysis.loads import has_loads, summarise_each_load
+from stallmark.analysis.loads import summarise_each_load
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records
 from stallmark.report.text import sentence
@@ -32,8 +32,7 @@ START_BYTES, SECOND_BYTES = 150_000_000, 1_500
 def summarise_each(folders: Sequence[Path]) -> dict[str, ExperimentSummary]:
     """Summarise the records in the folders: every load of users by its name where they have several, else all under an
     empty name."""
-    records = find_records(folders)
-    return on_all_cores(records, summarise_each_load) if has_loads(records) else {"": on_all_cores(records, summarise)}
+    return on_all_cores(find_records(folders), summarise_each_load)
 
 
 def summarise_each_alike(folders: Sequence[Path]) -> dict[str, ExperimentSummary]:

@@ -24,7 +24,7 @@ from stallmark.cli.options import (
     timezone_option,
 )
 from stallmark.cli.output import Outputs, escape, print_markup, progress_console
-from stallmark.cli.report import reporting, show_profile
+from stallmark.cli.report import reporting, show_report
 
 if TYPE_CHECKING:
     from stallmark.profile.collection import CollectionProgress, Source
@@ -92,7 +92,7 @@ def profile(
 
         wanted = Wanted(_classes(classes), zone, dates, _names(names), schedule_from(start, interval_s, zone))
         import_profile(files, folder, wanted, anonymous=anonymous)
-        show_profile(folder, Outputs(folder / "report.html", as_json))
+        show_report([folder], Outputs(folder / "report.html", as_json))
         return
     if classes or dates or names or start or interval_s:
         raise click.UsageError("--class, --map, --dates, --start and --interval require --from: name a file with it.")
@@ -104,7 +104,7 @@ def profile(
     source, console = source_for(server, anonymous=anonymous), progress_console(quiet)
     with (
         reporting(
-            lambda: show_profile(folder, Outputs(folder / "report.html", as_json)),
+            lambda: show_report([folder], Outputs(folder / "report.html", as_json)),
             lambda: is_profile(folder),
             lambda sentence: print_markup(console, escape(sentence)),
         ),

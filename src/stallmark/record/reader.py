@@ -68,9 +68,9 @@ class Record:
         return self
 
     @property
-    def is_probe(self) -> bool:
-        """Return True if this is a probe of raw storage, without a database."""
-        return self.manifest.kind == "probe"
+    def kind(self) -> str:
+        """Return the kind of its report: "loads" if several loads ran, else what the manifest calls the run."""
+        return "loads" if self.manifest.loads else self.manifest.kind
 
     @property
     def incomplete_because(self) -> str | None:

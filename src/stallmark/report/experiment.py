@@ -1,12 +1,14 @@
-"""The report of an experiment: of transactions here, of queries in `queries`."""
+"""The report of an experiment: the page of transactions here, that of queries in `queries`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from stallmark import capabilities
-from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.report.columns import variant_key
 from stallmark.report.document import Block, Brief, Document, Drawn, Shown, Words, bullets, non_empty
+from stallmark.report.kinds import Kind
 from stallmark.report.picture import picture_of
 from stallmark.report.queries import query_document
 from stallmark.report.renderers import in_json
@@ -27,9 +29,6 @@ from stallmark.report.text import reading
 
 
 def experiment_document(experiment: ExperimentSummary) -> Document:
-    # Runs of queries have other figures: no users, no checkpoint cycles, no causes.
-    if experiment.queries:
-        return query_document(experiment)
     picture, emulated = picture_of(experiment), banner(experiment)
     verdicts = [summary.verdict(pair) for pair in (experiment.comparison.pairs if experiment.comparison else ())]
     return Document(
@@ -96,3 +95,10 @@ def experiment_in_json(experiment: ExperimentSummary) -> dict[str, Any]:
         for step in run["steps"]:
             step["emulated"] = bool(step["emulated_roles"])
     return result
+
+
+TRANSACTIONS = Kind(
+    summarise, experiment_document, experiment_in_json, lambda summary: {"": summary}, has_curves=True, has_slide=True
+)
+# Runs of queries have other figures: no users, no checkpoint cycles, no causes.
+QUERIES = replace(TRANSACTIONS, document=query_document, has_slide=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stallmark import format
-from stallmark.analysis.loads import LoadsSummary
+from stallmark.analysis.loads import LoadsSummary, summarise_loads
 from stallmark.analysis.metrics import group
 from stallmark.report import loads_tables as tables
 from stallmark.report.document import (
@@ -30,6 +30,7 @@ from stallmark.report.document import (
 )
 from stallmark.report.experiment import experiment_document, experiment_in_json
 from stallmark.report.figures import NEUTRAL, looks
+from stallmark.report.kinds import Kind
 from stallmark.report.loads_tables import step_of, unit
 from stallmark.report.picture import box, stamp, text
 from stallmark.report.renderers import in_json
@@ -430,3 +431,5 @@ def loads_in_json(loads_summary: LoadsSummary) -> dict[str, Any]:
 
 
 _OF_ALL = ("scenario", "title", "answers", "emulated", "answer", "findings", "cautions")
+
+LOADS = Kind(summarise_loads, loads_document, loads_in_json, lambda summary: summary.loads, has_slide=True)

@@ -10,7 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from stallmark import format
-from stallmark.analysis.probe import ProbeExperiment, ProbeRun, Saturation
+from stallmark.analysis.probe import ProbeExperiment, ProbeRun, Saturation, summarise_probes
 from stallmark.record.manifest.storage import Pattern, ProbeStep
 from stallmark.report.document import (
     Block,
@@ -40,6 +40,7 @@ from stallmark.report.figures import (
     note,
     plain,
 )
+from stallmark.report.kinds import Kind
 from stallmark.report.renderers import in_json
 from stallmark.report.sections import summary
 from stallmark.report.table import Rows, Table, number, numbers, percentile_notes, percentiles, word
@@ -152,6 +153,9 @@ def probes_in_json(experiment: ProbeExperiment) -> dict[str, Any]:
         document |= about | {"steps": steps, "saturation": [_saturation(saturation) for saturation in run.saturations]}
         del document["saturations"]
     return {"kind": "probe", **result}
+
+
+PROBES = Kind(summarise_probes, probe_document, probes_in_json)
 
 
 def _saturation(saturation: Saturation) -> dict[str, Any]:

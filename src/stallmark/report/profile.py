@@ -8,7 +8,7 @@ import numpy as np
 
 from stallmark import format
 from stallmark.analysis.finding import Severity
-from stallmark.analysis.profile import PERCENTILES, ProfileSummary, UnseenTime
+from stallmark.analysis.profile import PERCENTILES, ProfileSummary, UnseenTime, summarise_profile
 from stallmark.analysis.profile_rates import HOUR_S, MINUTE_S, ClassTotals, Measure, WaitTotal, Window
 from stallmark.report.document import (
     Block,
@@ -36,6 +36,7 @@ from stallmark.report.figures import (
     line_with_extremes,
     note,
 )
+from stallmark.report.kinds import Kind
 from stallmark.report.renderers import in_json
 from stallmark.report.sections import summary
 from stallmark.report.table import Rows, Table, fields, numbers, word
@@ -355,6 +356,9 @@ def profile_in_json(profile: ProfileSummary) -> dict[str, Any]:
         "memory": in_json(profile.memory),
         "cautions": in_json(profile.cautions),
     }
+
+
+PROFILE = Kind(summarise_profile, profile_document, profile_in_json)
 
 
 def _part_in_json(part: Window | UnseenTime) -> dict[str, Any]:

@@ -11,7 +11,7 @@ CAPABILITY = Capability(
     options={"run": "stallmark.sizing.command:sizing"},
     scenario="stallmark.sizing.scenario:SizingScenario",
     estimate="stallmark.sizing.scenario:estimate_sizing",
-    report="stallmark.sizing.command:show_candidate",
+    report="stallmark.sizing.document:SIZING",
     progress="stallmark.sizing.command:progress",
     wording=("stallmark.sizing.wording", "stallmark.sizing.untested"),
 )

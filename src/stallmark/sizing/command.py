@@ -1,7 +1,6 @@
 """The command `stallmark size`, which ranks candidates for a profile's load, and the run that tries one candidate."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from stallmark.cli.command import Command
 from stallmark.cli.exit_codes import INCOMPLETE, VERDICT
 from stallmark.cli.options import FiniteRange, json_option, markdown_option, timezone_option
 from stallmark.cli.output import STANDARD_OUTPUT, Outputs, err, escape, page_file, print_markup
-from stallmark.cli.report import report_if_possible
+from stallmark.cli.report import report_if_possible, show_report
 from stallmark.cli.runs import Progress
 from stallmark.errors import CallFailed, StallmarkError, as_sentence
 from stallmark.experiment.companions import LoadMachines, OwnExperiment
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from stallmark.record.manifest.storage import ServiceLevelObjective
     from stallmark.scenarios.model import AnyScenario, ProbeScenario
     from stallmark.sizing.scenario import SizingScenario
-    from stallmark.sizing.summary import SizingSummary
 
 
 @click.command(cls=Command)
@@ -61,30 +59,16 @@ def size(
     """
     from stallmark.report.text import sentence
     from stallmark.sizing import summary
+    from stallmark.sizing.document import sizing_document, sizing_in_json
 
     page = target or page_file(candidates[0], "sizing.html", for_machines=as_json or markdown == STANDARD_OUTPUT)
     outputs = Outputs(page, as_json, markdown=markdown)
     outputs.refuse()
     result = summary.size(profile, candidates, percentile, growth, _level(level), today)
-    show_sizing(result, outputs)
+    outputs.show(result, sizing_document, sizing_in_json)
     if not result.any_carries:
         print_markup(err, f"[bold red]Failed:[/] {escape(' '.join(map(sentence, result.answers)))}")
         sys.exit(VERDICT)
-
-
-def show_candidate(folders: Sequence[Path], outputs: Outputs) -> None:
-    """Show the report of the only candidate in `folders`."""
-    from stallmark.sizing.summary import summarise_candidate
-
-    if len(folders) > 1:
-        raise StallmarkError(f"{folders[0]} is a sizing: report it alone, or give several sizings to `stallmark size`.")
-    show_sizing(summarise_candidate(folders[0]), outputs)
-
-
-def show_sizing(summary: "SizingSummary", outputs: Outputs) -> None:
-    from stallmark.sizing.document import sizing_document, sizing_in_json
-
-    outputs.show(summary, sizing_document, sizing_in_json)
 
 
 def _level(text: str | None) -> "ServiceLevelObjective | None":
@@ -194,4 +178,4 @@ def sizing(profile: Path | None) -> SizingForProfile:
 
 
 def _report(folder: Path, as_json: bool) -> None:
-    show_candidate([folder], Outputs(folder / "report.html", as_json))
+    show_report([folder], Outputs(folder / "report.html", as_json))

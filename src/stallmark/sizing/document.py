@@ -39,6 +39,7 @@ from stallmark.report.figures import (
     side_by_side,
     values_axis,
 )
+from stallmark.report.kinds import Kind
 from stallmark.report.renderers import in_json
 from stallmark.report.sections.summary import findings_section
 from stallmark.report.table import Cell, Columns, Rows, Table, group, if_known, number, word
@@ -48,7 +49,7 @@ from stallmark.sizing import wording as words
 from stallmark.sizing.candidate import CandidateAnswer
 from stallmark.sizing.manifest import Matched, Replay, ReplayLevel, Stream, Window
 from stallmark.sizing.reach import Method, Point, Reach
-from stallmark.sizing.summary import SizingSummary
+from stallmark.sizing.summary import SizingSummary, summarise_candidate
 from stallmark.stats.thresholds import MATCHED_WITHIN
 
 _STYLES = {"carries": "good", "carries_not": "bad", "open": "apart", "unknown": "apart"}
@@ -146,6 +147,14 @@ def sizing_in_json(sizing: SizingSummary) -> dict[str, Any]:
         "played": in_json(sizing.played),
         "untested": in_json(sizing.untested),
     }
+
+
+SIZING = Kind(
+    summarise_candidate,
+    sizing_document,
+    sizing_in_json,
+    alone="report it alone, or give several sizings to `stallmark size`",
+)
 
 
 def _candidate(answer: CandidateAnswer) -> dict[str, Any]:

@@ -271,7 +271,7 @@ def _prefix(variant: str | None) -> str:
 _users = format.users  # "30 users", where a fact has that name
 
 
-NO_SLIDE = "These runs have no summary slide: it shows the throughput and response time of users."
+NO_SLIDE = "These records have no summary slide: it shows the throughput and response time of users."
 NO_FINDING = "No finding: the record does not support one."
 
 
