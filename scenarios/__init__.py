@@ -18,7 +18,7 @@ VariantName = Annotated[str, Field(min_length=1, max_length=60)]
 class Section(BaseModel):
     """Base of all sections: has no keys but its own, and is not changed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, defer_build=True)
 
     @model_validator(mode="after")
     def _refuse_mistakes(self) -> Self:

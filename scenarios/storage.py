@@ -42,7 +42,7 @@ Words = Annotated[str, BeforeValidator(_words), Field(min_length=1, max_length=2
 class Array(BaseModel):
     """The facts of a real storage array, for the report."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True, defer_build=True)
     __pydantic_extra__: dict[str, Words]
 
     raid: Words | None = None

@@ -40,7 +40,7 @@ def seconds_at(moment: Moment) -> float:
 class ManifestPart(BaseModel):
     """A part of the manifest. It is immutable: `changed` returns another."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     def changed(self, **fields: Any) -> Self:
         """Return a copy with these fields replaced, validated as on reading."""
