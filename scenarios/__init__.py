@@ -1,10 +1,13 @@
 """Scenario files, and the model of such files. Here: the base of all sections, and the types that several have."""
 
+import ast
+import inspect
 from collections.abc import Callable, Iterator
 from functools import wraps
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, ParamSpec, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, GetJsonSchemaHandler, model_validator
 
 from stallmark.errors import StallmarkError
 
@@ -18,7 +21,7 @@ VariantName = Annotated[str, Field(min_length=1, max_length=60)]
 class Section(BaseModel):
     """Base of all sections: has no keys but its own, and is not changed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     @model_validator(mode="after")
     def _refuse_mistakes(self) -> Self:
@@ -29,6 +32,29 @@ class Section(BaseModel):
     def mistakes(self) -> Iterator[str]:
         """Yield the mistakes in keys that are right by themselves. Only the first is looked at."""
         yield from ()
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Return the JSON schema, in which each key has the docstring behind it.
+
+        pydantic's own `use_attribute_docstrings` parses all sources whenever the models are imported.
+        """
+        schema = handler(core_schema)
+        keys = handler.resolve_ref_schema(schema)["properties"]
+        for name, text in _docstrings(cls):
+            if field := cls.model_fields.get(name):
+                keys[field.alias or name].setdefault("description", text)
+        return schema
+
+
+def _docstrings(section: type[Section]) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a section and its bases, each with the docstring behind it."""
+    for kind in section.__mro__[: section.__mro__.index(Section)]:
+        [tree] = ast.parse(inspect.getsource(kind)).body
+        for field, text in pairwise(tree.body):  # type: ignore[attr-defined]
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(docstring))):
+                    yield name, docstring
 
 
 class Titled(Section):

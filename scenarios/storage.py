@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from stallmark.errors import StallmarkError
 from stallmark.quantities import Pool, PoolSize, Seconds, Size
@@ -39,10 +39,10 @@ def _words(given: Any) -> Any:
 Words = Annotated[str, BeforeValidator(_words), Field(min_length=1, max_length=200)]
 
 
-class Array(BaseModel):
+class Array(Section):
     """The facts of a real storage array, for the report."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True, defer_build=True)
+    model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Words]
 
     raid: Words | None = None
@@ -62,11 +62,9 @@ class Array(BaseModel):
     reduction: Words | None = None
     """Its compression and deduplication: on, off, or more in words of your own."""
 
-    @model_validator(mode="after")
-    def _refuse_secrets(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         if secrets := [name for name in self.__pydantic_extra__ if names_secret(name)]:
-            raise ValueError(f"{secrets[0]} would be in every record and report: remove it")
-        return self
+            yield f"{secrets[0]} would be in every record and report: remove it"
 
     def completed_by(self, common: "Array | None") -> "Array":
         """Return this section, completed by the one `common` to all variants."""
