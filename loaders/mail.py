@@ -37,7 +37,10 @@ _FIRST_DAY, _YEAR_MS = np.datetime64("2025-01-01", "ms"), 365 * 24 * 3600 * 1000
 class MailLoader(Loader):
     example = f"mailboxes={MAILBOXES}"
     measures: ClassVar = ("mailboxes", "messages", "compressibility")
-    options: ClassVar = {"words": words.digest()}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"words": words.digest()}
 
     def scale(self, given: Scale) -> dict[str, Any]:
         wanted = {"mailboxes": MAILBOXES, "messages": MESSAGES, "compressibility": COMPRESSIBILITY, **given}

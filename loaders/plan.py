@@ -72,11 +72,13 @@ class Loader(ABC):
     measures: ClassVar[tuple[str, ...]]
     """The measures that its scale may name."""
 
-    options: ClassVar[Mapping[str, Any]] = {}
-    """Parameters other than scale and seed that determine the data: part of a database's identity."""
-
     seeded: ClassVar[bool] = True
     """True if the seed decides the data. If not, a database is the same for every seed."""
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Return the parameters other than scale and seed that determine the data: part of a database's identity."""
+        return {}
 
     @abstractmethod
     def scale(self, given: Scale) -> dict[str, Any]:
@@ -258,8 +260,11 @@ class LoadersTogether(Loader):
         self._parts = parts
         self.example = ",".join(part.example for part in parts.values())  # type: ignore[misc]
         self.measures = tuple(dict.fromkeys(name for part in parts.values() for name in part.measures))  # type: ignore[misc]
-        self.options = {name: value for part in parts.values() for name, value in part.options.items()}  # type: ignore[misc]
         self.seeded = any(part.seeded for part in parts.values())  # type: ignore[misc]
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return {name: value for part in self._parts.values() for name, value in part.options.items()}
 
     def scale(self, given: Scale) -> dict[str, Any]:
         if unknown := [name for name in given if name not in self.measures]:

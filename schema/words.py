@@ -3,15 +3,12 @@
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from faker.providers.address.en_US import Provider as Address
-from faker.providers.company.en_US import Provider as Company
-from faker.providers.internet import Provider as Internet
-from faker.providers.lorem.en_US import Provider as Lorem
-from faker.providers.person.en_US import Provider as Person
 
 from stallmark.schema.draw import Ints, bits, hashed, whole
 
@@ -41,59 +38,66 @@ def chosen(pool: pa.StringArray | Sequence[str], places: Ints) -> pa.StringArray
 MOST_LETTERS = 14
 
 
+def _faker_words(topic: str) -> Any:
+    """Return Faker's words on a topic. Importing it takes a quarter of a second, and most processes draw no word."""
+    return import_module(f"faker.providers.{topic}").Provider
+
+
 @lru_cache
 def first_names() -> tuple[pa.StringArray, pa.StringArray]:
     """Return first names of women and of men."""
-    return _pool(Person.first_names_female), _pool(Person.first_names_male)
+    person = _faker_words("person.en_US")
+    return _pool(person.first_names_female), _pool(person.first_names_male)
 
 
 @lru_cache
 def last_names() -> pa.StringArray:
     """Return family names of one word."""
-    return _pool(name for name in Person.last_names if name.isalpha())
+    return _pool(name for name in _faker_words("person.en_US").last_names if name.isalpha())
 
 
 @lru_cache
 def streets() -> pa.StringArray:
-    suffixes = Address.street_suffixes
-    return _pool(f"{name} {suffixes[i * 7 % len(suffixes)]}" for i, name in enumerate(Person.last_names))
+    suffixes, names = _faker_words("address.en_US").street_suffixes, _faker_words("person.en_US").last_names
+    return _pool(f"{name} {suffixes[i * 7 % len(suffixes)]}" for i, name in enumerate(names))
 
 
 @lru_cache
 def towns() -> pa.StringArray:
-    prefixes, suffixes = Address.city_prefixes, Address.city_suffixes
+    address = _faker_words("address.en_US")
+    prefixes, suffixes = address.city_prefixes, address.city_suffixes
     return _pool(
         f"{prefixes[i % len(prefixes)]} {name}" if i % 3 == 0 else f"{name}{suffixes[i % len(suffixes)]}"
-        for i, name in enumerate(Person.first_names)
+        for i, name in enumerate(_faker_words("person.en_US").first_names)
     )
 
 
 @lru_cache
 def states() -> tuple[tuple[str, str], ...]:
     """Return (abbreviation, name) of the 50 states."""
-    without_capital = (abbreviation for abbreviation in Address.states_abbr if abbreviation != "DC")
-    return tuple(zip(without_capital, Address.states, strict=True))
+    address = _faker_words("address.en_US")
+    without_capital = (abbreviation for abbreviation in address.states_abbr if abbreviation != "DC")
+    return tuple(zip(without_capital, address.states, strict=True))
 
 
 @lru_cache
 def company_suffixes() -> pa.StringArray:
-    return _pool(Company.company_suffixes)
+    return _pool(_faker_words("company.en_US").company_suffixes)
 
 
 @lru_cache
 def email_domains() -> pa.StringArray:
     """Return domains that never belong to anyone (RFC 2606)."""
-    return _pool(Internet.safe_domain_names)
+    return _pool(_faker_words("internet").safe_domain_names)
 
 
 @lru_cache
 def vocabulary() -> tuple[str, ...]:
     """Return words of prose and of business in lower case, some of each length up to `MOST_LETTERS`."""
-    business = (word for words in (*Company.bsWords, *Company.catch_phrase_words) for word in words)
+    prose, company = _faker_words("lorem.en_US").word_list, _faker_words("company.en_US")
+    business = (word for words in (*company.bsWords, *company.catch_phrase_words) for word in words)
     return tuple(
-        _pool(
-            word.lower() for word in (*Lorem.word_list, *business) if word.isalpha() and len(word) <= MOST_LETTERS
-        ).to_pylist()
+        _pool(word.lower() for word in (*prose, *business) if word.isalpha() and len(word) <= MOST_LETTERS).to_pylist()
     )
 
 

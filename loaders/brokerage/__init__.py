@@ -27,7 +27,10 @@ _SECURITIES_OF_A_PIECE = 137  # 180,000 rows of their days
 class BrokerageLoader(Loader):
     example = f"customers={CUSTOMERS},days={DAYS:g}"
     measures: ClassVar = ("customers", "days", "size", "compressibility")
-    options: ClassVar = {"words": words.digest()}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"words": words.digest()}
 
     def scale(self, given: Scale) -> dict[str, Any]:
         given = _measured(given)
