@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import Literal
-
-import sqlalchemy as sa
+from typing import TYPE_CHECKING, Literal
 
 from stallmark.errors import StallmarkError
-from stallmark.schema import size
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
 
 MIB, GIB, TIB = 1024**2, 1024**3, 1024**4
 
@@ -188,18 +188,18 @@ class Design:
             yield Filegroup(PRIMARY, self.files)
         yield from self.filegroups
 
-    def group_of(self, table: sa.Table) -> TableGroup:
+    def group_of(self, table: "sa.Table") -> TableGroup:
         """Return the group of a table; its own name goes before GROWING, and that before ALL."""
         named = (group for name in _names_of(table) for group in self.tables if name in group.tables)
         return next(named, TableGroup((table.fullname,)))
 
-    def check_tables(self, metadata: sa.MetaData) -> None:
+    def check_tables(self, metadata: "sa.MetaData") -> None:
         """Raise StallmarkError if the design does not fit the tables.
 
         It may name a table or a column that the schemas lack, a table that several of them have, or the same one twice;
         or it may partition by a column without a known range of dates.
         """
-        named: dict[str, list[sa.Table]] = {}
+        named: dict[str, list["sa.Table"]] = {}
         for table in metadata.sorted_tables:
             for name in _names_of(table):
                 named.setdefault(name, []).append(table)
@@ -225,12 +225,14 @@ class Design:
         return [file for group in self.groups() for file in group.files] + list(self.log)
 
 
-def sized(design: Design, tables: Iterable[sa.Table], rows: Mapping[str, int]) -> Design:
+def sized(design: Design, tables: "Iterable[sa.Table]", rows: Mapping[str, int]) -> Design:
     """Return the design with a size for every file of the database.
 
     Missing sizes are estimated by `schema.size` for `rows` per table (full names), with space for a run and without
     compression. Raise StallmarkError if files would be larger than the server allows.
     """
+    from stallmark.schema import size  # imports SQLAlchemy, which reading a scenario does not need
+
     names = [PRIMARY, *(group.name for group in design.filegroups)]
     needs = {name.casefold(): 0 for name in names}
     sorts = dict(needs)
@@ -309,17 +311,17 @@ def _check_path(path: str) -> None:
         )
 
 
-def _table_name(table: sa.Table) -> tuple[str, str]:
+def _table_name(table: "sa.Table") -> tuple[str, str]:
     return table.fullname, table.name
 
 
-def _names_of(table: sa.Table) -> list[str]:
+def _names_of(table: "sa.Table") -> list[str]:
     """Return the names by which a group may have a table, those first that go before others."""
     kinds = [*([GROWING] if table.info.get(GROWING) else []), ALL]
     return [*_table_name(table), *(name for kind in kinds for name in (f"{table.schema}.{kind}", kind))]
 
 
-def _check_columns(group: TableGroup, table: sa.Table) -> None:
+def _check_columns(group: TableGroup, table: "sa.Table") -> None:
     if group.cluster_by and group.cluster_by not in table.columns:
         raise StallmarkError(
             f"{table.name} cannot be clustered by {group.cluster_by}: it has no such column, but "

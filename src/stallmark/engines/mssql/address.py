@@ -5,9 +5,6 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
-
 from stallmark.engines import reach
 from stallmark.engines.mssql.odbc import INSTALLED, Driver
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
@@ -57,8 +54,11 @@ class Address:
     @classmethod
     def parse(cls, text: str) -> "Address":
         """Read a URL. Raise StallmarkError, which never repeats the text: it may hold a password."""
+        from sqlalchemy.engine import make_url  # reading a scenario imports this module, and needs no SQLAlchemy
+        from sqlalchemy.exc import ArgumentError
+
         try:
-            url: URL = make_url(text)
+            url = make_url(text)
         except (ArgumentError, ValueError):
             raise StallmarkError(
                 "The server's URL cannot be read: write mssql://user@host:1433/database, and every "
@@ -128,6 +128,8 @@ class Address:
 
     def url(self) -> str:
         """Return the URL with the password: through a pipe only."""
+        from sqlalchemy.engine import URL
+
         return URL.create(
             "mssql",
             self.user,
