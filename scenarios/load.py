@@ -15,7 +15,6 @@ from pydantic import (
     model_validator,
 )
 
-from stallmark.analysis.read.throughput import PERCENTILES as SHARE_OF
 from stallmark.analysis.service_level import PERCENTILES, make_objective
 from stallmark.analysis.thresholds import parse_threshold
 from stallmark.driver.pacing import Arrivals
@@ -28,6 +27,7 @@ from stallmark.scenarios.database import Measures, OwnSql, Weight, WorkloadChoic
 from stallmark.scenarios.storage import FileSize
 from stallmark.scenarios.variant import Tolerance
 from stallmark.stats.ceiling_search import SearchSpec
+from stallmark.stats.thresholds import PERCENTILES as SHARE_OF
 from stallmark.storage.arrivals import MOST_PER_S
 from stallmark.storage.patterns import MOST_OUTSTANDING, NAMES, RawPattern, find_pattern
 from stallmark.transactions import WORKLOADS, find_workload

@@ -199,7 +199,7 @@ class Design:
         It may name a table or a column that the schemas lack, a table that several of them have, or the same one twice;
         or it may partition by a column without a known range of dates.
         """
-        named: dict[str, list["sa.Table"]] = {}
+        named: dict[str, list[sa.Table]] = {}
         for table in metadata.sorted_tables:
             for name in _names_of(table):
                 named.setdefault(name, []).append(table)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.synthetic import histogram
 
-from stallmark.analysis.read.throughput import PERCENTILES, Latencies
+from stallmark.analysis.read.throughput import Latencies
+from stallmark.stats.thresholds import PERCENTILES
 
 MICROSECONDS = st.integers(1, 3_600_000_000)
 THREE_DIGITS = 1e-3

@@ -293,3 +293,9 @@ def _mailboxes(steps: Sequence[StepSummary], step: str | None) -> Iterator[Findi
         read_ms=complete_mean([io.read_ms for io in counted]),
         measured=len(counted),
     )
+
+
+def ceiling_answers(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the result of each search for a ceiling."""
+    of_several = (CeilingKind.REPEATS, CeilingKind.RATIO)
+    return [finding for finding in findings if finding.kind in ANSWERS and finding.kind not in of_several]

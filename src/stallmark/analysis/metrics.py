@@ -6,20 +6,25 @@ A new one is a field of the step's summary, or whatever computes it, and a decla
 Points of a comparison: steps that were meant to be the same, such as repeats of one variant, put together.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from stallmark import format
-from stallmark.analysis.read.transactions import TransactionSummary
-from stallmark.analysis.step_summary import StepSummary
+
+# Scenarios parse their thresholds by these declarations, without what computes the values.
+if TYPE_CHECKING:
+    from stallmark.analysis.read.transactions import TransactionSummary
+    from stallmark.analysis.step_summary import StepSummary
 
 SHARE = "share"
 """The unit of figures that are written in percent."""
 
 Direction = Literal["higher", "lower"]
-Value = Callable[[StepSummary], float | None]
+Value: TypeAlias = "Callable[[StepSummary], float | None]"
 T = TypeVar("T")
 
 

@@ -353,3 +353,9 @@ def _accuracy_finding(curve: PoolCurve) -> Finding:
         tolerance=curve.tolerance or 2 * SAME,
         spent=curve.most is not None and len(curve.sizes) >= curve.most,
     )
+
+
+def enough_bytes(findings: Sequence[Finding]) -> int | None:
+    """Return the most memory that is shown to be enough; None if none is."""
+    enough = (finding.facts["pool_bytes"] for finding in findings if finding.kind is CurveKind.ENOUGH)
+    return max(enough, default=None)

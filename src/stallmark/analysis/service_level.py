@@ -4,13 +4,18 @@ The percentile is judged if the server kept a histogram of single reads, else th
 meet it. A mean within it does not show that 95 % of the reads are: that outcome is "mean only".
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from stallmark.analysis.finding import Finding, Kind, caution, info
-from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
 from stallmark.record.manifest.storage import ServiceLevelObjective
+
+if TYPE_CHECKING:
+    from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
 
 
 class ServiceLevelKind(Kind):

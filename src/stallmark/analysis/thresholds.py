@@ -1,21 +1,21 @@
 """Limits that are declared beforehand: a scenario's thresholds, and the rules of --fail-if."""
 
+from __future__ import annotations
+
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from stallmark.analysis.ceiling import ANSWERS, CeilingKind
-from stallmark.analysis.compare.summary import PairComparison, Verdict
-from stallmark.analysis.finding import Finding
 from stallmark.analysis.metrics import METRICS, group
-from stallmark.analysis.pool_curve import CurveKind
-from stallmark.analysis.run import RunSummary
-from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
 from stallmark.quantities import finite, parse_milliseconds, parse_size
+
+if TYPE_CHECKING:
+    from stallmark.analysis.run import RunSummary
+    from stallmark.analysis.step_summary import StepSummary
 
 # Rules as people write them, in scenarios and behind `--fail-if`: a metric, a sign, and a limit with its unit. k6's
 # thresholds are the model.
@@ -216,33 +216,3 @@ def fail_rule(text: str, *, of_runs: bool) -> Rule:
         return parse_rule(text, *((_RUN_EXAMPLES, _OF_RUNS) if of_runs else (_PAIR_EXAMPLES, _OF_PAIRS)))
     except ValueError as error:
         raise StallmarkError(f"--fail-if {error}.") from None
-
-
-def applies(rule: Rule, pair: PairComparison) -> bool | None:
-    """Return True if a rule applies to a pair, or the pair has no verdict; None if these runs cannot show it."""
-    primary = pair.primary
-    if not pair.claim.decided:
-        return True
-    if not rule.metric:  # `not within 5 %`
-        if primary.low is None or primary.high is None:
-            return None
-        if primary.low > 1 + rule.limit or primary.high < 1 - rule.limit:
-            return True
-        return False if primary.low >= 1 - rule.limit and primary.high <= 1 + rule.limit else None
-    amount = abs(pair.claim.ratio - 1) if pair.claim.ratio is not None else 0.0
-    if (pair.verdict == rule.metric and amount >= rule.limit) != rule.negated:
-        return True
-    unseen = pair.verdict == Verdict.NO_DIFFERENCE and 0 < rule.limit < (primary.detectable or 0.0)
-    return None if unseen else False
-
-
-def enough_bytes(findings: Sequence[Finding]) -> int | None:
-    """Return the most memory that is shown to be enough; None if none is."""
-    enough = (finding.facts["pool_bytes"] for finding in findings if finding.kind is CurveKind.ENOUGH)
-    return max(enough, default=None)
-
-
-def ceilings(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the result of each search for a ceiling."""
-    of_several = (CeilingKind.REPEATS, CeilingKind.RATIO)
-    return [finding for finding in findings if finding.kind in ANSWERS and finding.kind not in of_several]

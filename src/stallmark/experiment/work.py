@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from stallmark.analysis.read.queries import PHASES
-from stallmark.analysis.read.throughput import PERCENTILES
 from stallmark.analysis.thresholds import parse_threshold
 from stallmark.driver.load import LoadSpec, Timeline, background_sessions, executor_counts
 from stallmark.driver.pacing import Arrivals
@@ -25,6 +24,7 @@ from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad, tran
 from stallmark.scenarios.load import objective as described_slo
 from stallmark.scenarios.model import QueryScenario, Scenario, TimedScenario, Variant
 from stallmark.scenarios.timed import PlannedStep
+from stallmark.stats.thresholds import PERCENTILES
 from stallmark.transactions import find_workload
 from stallmark.transactions.workload import Transaction, Workload
 

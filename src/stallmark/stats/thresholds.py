@@ -244,6 +244,9 @@ reference/postgres.md)."""
 
 # Statistics -------------------------------------------------------------------------------------------------
 
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+"""The percentiles of latencies, each with the share of transactions that do not exceed it."""
+
 SAMPLES_BEYOND = 10
 """Minimum number of transactions beyond a percentile. With p99, 1,000 transactions leave 10 beyond. The number beyond
 is then known to about a third (1/√10), and so is the position of the percentile."""

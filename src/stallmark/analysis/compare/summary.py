@@ -10,6 +10,7 @@ from typing import Any
 from stallmark.analysis.cause_evidence import Cause
 from stallmark.analysis.finding import Finding, Kind, Severity
 from stallmark.analysis.metrics import Direction
+from stallmark.analysis.thresholds import Rule
 from stallmark.stats.thresholds import CONFIDENCE
 
 
@@ -228,3 +229,21 @@ class ComparisonSummary:
     sides: list[SideSummary]
     pairs: list[PairComparison] = field(default_factory=list)
     left_out: list[Finding] = field(default_factory=list)  # runs and sides that are not compared
+
+
+def applies(rule: Rule, pair: PairComparison) -> bool | None:
+    """Return True if a rule applies to a pair, or the pair has no verdict; None if these runs cannot show it."""
+    primary = pair.primary
+    if not pair.claim.decided:
+        return True
+    if not rule.metric:  # `not within 5 %`
+        if primary.low is None or primary.high is None:
+            return None
+        if primary.low > 1 + rule.limit or primary.high < 1 - rule.limit:
+            return True
+        return False if primary.low >= 1 - rule.limit and primary.high <= 1 + rule.limit else None
+    amount = abs(pair.claim.ratio - 1) if pair.claim.ratio is not None else 0.0
+    if (pair.verdict == rule.metric and amount >= rule.limit) != rule.negated:
+        return True
+    unseen = pair.verdict == Verdict.NO_DIFFERENCE and 0 < rule.limit < (primary.detectable or 0.0)
+    return None if unseen else False

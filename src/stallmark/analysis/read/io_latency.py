@@ -12,10 +12,9 @@ import numpy as np
 from stallmark.analysis.finding import caution
 from stallmark.analysis.read.rises import NONE, Codes
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
-from stallmark.analysis.read.throughput import PERCENTILES
 from stallmark.analysis.read.times import Interval, ReadKind, numbers_of, rows_with_times
 from stallmark.record.reader import Record
-from stallmark.stats.thresholds import HISTOGRAM_LOST, SAMPLES_BEYOND, UNCOVERED
+from stallmark.stats.thresholds import HISTOGRAM_LOST, PERCENTILES, SAMPLES_BEYOND, UNCOVERED
 
 TABLE = "io_latency"
 Histograms = Mapping[str, Mapping[str, "HistogramSamples"]]

@@ -20,9 +20,7 @@ from stallmark.analysis.read.times import Interval, floats, release_memory
 from stallmark.record import histogram as hdr
 from stallmark.record.reader import Record
 from stallmark.record.table_file import readable
-from stallmark.stats.thresholds import SAMPLES_BEYOND
-
-PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+from stallmark.stats.thresholds import PERCENTILES, SAMPLES_BEYOND
 
 
 @dataclass

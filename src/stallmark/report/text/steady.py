@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from stallmark.analysis.ceiling import CeilingKind
-from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison
+from stallmark.analysis.ceiling import CeilingKind, ceiling_answers
+from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, applies
 from stallmark.analysis.finding import Finding, Kind
+from stallmark.analysis.pool_curve import enough_bytes
 from stallmark.analysis.read.times import CyclesBy
 from stallmark.analysis.steady import CycleKind, Rate, Steadiness, SteadyKind
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.thresholds import Rule, applies, ceilings, enough_bytes
+from stallmark.analysis.thresholds import Rule
 from stallmark.format import percent, short, signed, size
 from stallmark.report.text import Format, clause, says, term
 from stallmark.report.text.ceiling import level
@@ -168,7 +169,7 @@ def run_failure(rule: Rule, findings: Sequence[Finding]) -> str | None:
         if (enough := enough_bytes(findings)) is None:
             return "no size of the buffer pool is shown to be enough"
         return f"{size(enough)} is enough, which is above {size(rule.limit)}" if rule.holds(enough) else None
-    if not (searches := ceilings(findings)):
+    if not (searches := ceiling_answers(findings)):
         return "no run searched for a ceiling"
     if unlike := [search.facts["of"] for search in searches if search.facts["of"] != rule.unit]:
         return f"the runs searched for a ceiling in {_UNITS[unlike[0]]}, but the rule gives it in {_UNITS[rule.unit]}"
