@@ -17,7 +17,8 @@ from stallmark.analysis.attribution import divide_io
 from stallmark.analysis.bottleneck import DeviceKind
 from stallmark.analysis.prediction import WHAT_IF_MS, predict
 from stallmark.analysis.read.counters import Counters, Delta
-from stallmark.analysis.read.io import SERVER, OwnCpu
+from stallmark.analysis.read.io import OwnCpu
+from stallmark.analysis.read.server_summary import SERVER
 from stallmark.analysis.read.times import Interval
 from stallmark.analysis.step_summary import PARTS, Demands, Source
 from stallmark.stats.thresholds import MODEL_ERROR

@@ -13,7 +13,8 @@ from support.synthetic_steps import STEADY, step_of
 from stallmark.analysis.cautions import CautionKind, cautions
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.read.counters import Delta
-from stallmark.analysis.read.io import SERVER, Io
+from stallmark.analysis.read.io import Io
+from stallmark.analysis.read.server_summary import SERVER
 from stallmark.analysis.read.times import Interval
 from stallmark.analysis.validity import ValidityKind, foreign_share
 from stallmark.record.reader import Record

@@ -10,8 +10,16 @@ import numpy as np
 from stallmark.analysis.attribution import IoTime, laws, make_budget, relative_spread, wait_laws
 from stallmark.analysis.finding import Finding, Kind, info
 from stallmark.analysis.prediction import WHAT_IF_MS, predict
-from stallmark.analysis.read.io import DEVICE, SERVER, Io, cpu_of_run, delta_over, host_cpu, per_second_mean, summed
-from stallmark.analysis.read.server_summary import IoSummary, ServerWait
+from stallmark.analysis.read.io import Io, cpu_of_run, host_cpu
+from stallmark.analysis.read.server_summary import (
+    DEVICE,
+    SERVER,
+    IoSummary,
+    ServerWait,
+    delta_over,
+    per_second_mean,
+    summed,
+)
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.times import Interval
 from stallmark.analysis.read.waits import WaitParts

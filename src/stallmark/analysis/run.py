@@ -12,11 +12,12 @@ from stallmark import capabilities
 from stallmark.analysis.finding import Finding, Kind, caution, info
 from stallmark.analysis.gates import Validity
 from stallmark.analysis.read.active_set import ActiveOverTime, active_over_time
-from stallmark.analysis.read.io import SERVER, Io, per_second_mean, read_checkpoints, read_io, summed
+from stallmark.analysis.read.io import Io, read_checkpoints, read_io
 from stallmark.analysis.read.load_io import IoByLoad, LoadSessions
 from stallmark.analysis.read.queries import QueryRunSummary, read_queries, summarise_streams
 from stallmark.analysis.read.server_io import read_server_io
 from stallmark.analysis.read.server_state import StateViews, read_state_views
+from stallmark.analysis.read.server_summary import SERVER, per_second_mean, summed
 from stallmark.analysis.read.server_views import our_databases, read_server_views
 from stallmark.analysis.read.throughput import DriverTables, Load, Part
 from stallmark.analysis.read.times import (

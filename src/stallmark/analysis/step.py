@@ -12,24 +12,21 @@ from stallmark.analysis.gates import Validity
 from stallmark.analysis.probe_comparison import compare_step_with_probe
 from stallmark.analysis.read.active_set import active_set, flash_use
 from stallmark.analysis.read.counters import Delta
-from stallmark.analysis.read.io import (
-    DEVICE,
-    SERVER,
-    Io,
-    cpu_of_run,
-    delta_over,
-    host_cpu,
-    per_second_mean,
-    summarise_io,
-    summarise_mail_io,
-    summed,
-    timer_iops,
-)
+from stallmark.analysis.read.io import Io, cpu_of_run, host_cpu, summarise_mail_io, timer_iops
 from stallmark.analysis.read.io_latency import summarise_io_latency
 from stallmark.analysis.read.load_io import IoByLoad
 from stallmark.analysis.read.queries import StreamsSummary
 from stallmark.analysis.read.server_io import summarise_processes
-from stallmark.analysis.read.server_summary import IoSummary, ServerState
+from stallmark.analysis.read.server_summary import (
+    DEVICE,
+    SERVER,
+    IoSummary,
+    ServerState,
+    delta_over,
+    per_second_mean,
+    summarise_io,
+    summed,
+)
 from stallmark.analysis.read.server_views import ServerViews, restart_findings, transaction_reads, volume_summaries
 from stallmark.analysis.read.statements import executed_statements
 from stallmark.analysis.read.throughput import Latencies, Load

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark import format
-from stallmark.analysis.read.io import SERVER, Io, read_io, summed
+from stallmark.analysis.read.io import Io, read_io
 from stallmark.analysis.read.rises import Codes
 from stallmark.analysis.read.server_io import read_server_io
 from stallmark.analysis.read.server_state import read_state_views
-from stallmark.analysis.read.server_summary import WAIT_CLASSES
+from stallmark.analysis.read.server_summary import SERVER, WAIT_CLASSES, summed
 from stallmark.analysis.read.throughput import Latencies, read_load
 from stallmark.errors import StallmarkError
 from stallmark.experiment.estimate import Estimate

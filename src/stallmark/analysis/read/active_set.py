@@ -18,8 +18,9 @@ import numpy as np
 
 from stallmark import format
 from stallmark.analysis.finding import Finding, caution
-from stallmark.analysis.read.io import SERVER, Io, delta_over
+from stallmark.analysis.read.io import Io
 from stallmark.analysis.read.rises import Codes
+from stallmark.analysis.read.server_summary import SERVER, delta_over
 from stallmark.analysis.read.times import Interval, ReadKind, numbers_of
 from stallmark.format import Shown
 from stallmark.record.devices import dram_of, flash_of, is_data_emulated

@@ -1,4 +1,4 @@
-"""I/O summaries from counters: of the files of the server, and of the devices below them.
+"""The counters of the I/O of one run: of the files of the server, and of the devices below them.
 
 CPU time of a run's own processes: the server's, and on the same machine the client's.
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.server_io import ServerIo, read_untimed_log, untimed_spans
-from stallmark.analysis.read.server_summary import IoSummary
+from stallmark.analysis.read.server_summary import SERVER, WAL_VIEW, IoSummary, Names, delta_over
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.times import Interval, plus
 from stallmark.record.devices import is_data_emulated
@@ -28,39 +28,6 @@ _WAL = ["writes", "bytes", "write_ms", "syncs", "sync_ms"]
 _DEVICE = ["reads", "read_bytes", "read_ms", "writes", "write_bytes", "write_ms", "syncs", "sync_ms"]
 _DEVICE += ["busy_ms", "late", "flash_reads", "flash_read_ms", "cache_evictions", "tier_bytes_up", "tier_bytes_down"]
 _DEVICE += ["raw_reads", "raw_read_bytes", "raw_writes", "raw_write_bytes"]
-
-
-@dataclass(frozen=True)
-class Names:
-    """The names by which a source has the counters of an `IoSummary`; several are added up."""
-
-    reads: tuple[str, ...]
-    read_bytes: tuple[str, ...]
-    read_ms: tuple[str, ...]
-    writes: tuple[str, ...]
-    write_bytes: tuple[str, ...]
-    write_ms: tuple[str, ...]
-    syncs: tuple[str, ...]
-    sync_ms: tuple[str, ...]
-
-
-SERVER = Names(
-    ("reads",),
-    ("read_bytes",),
-    ("read_stall_ms",),
-    ("writes", "extends"),
-    ("write_bytes", "extend_bytes"),
-    ("write_stall_ms", "extend_stall_ms"),
-    ("syncs",),
-    ("sync_stall_ms",),
-)
-"""Counters of the server's files. **Extends count as writes**, with their bytes and their stall: growing a file by a
-block writes to the device too."""
-WAL_VIEW = Names((), (), (), ("writes",), ("bytes",), ("write_ms",), ("syncs",), ("sync_ms",))
-"""I/O of the write-ahead log, if only its own view counts it (PostgreSQL 16 and 17)."""
-DEVICE = Names(
-    ("reads",), ("read_bytes",), ("read_ms",), ("writes",), ("write_bytes",), ("write_ms",), ("syncs",), ("sync_ms",)
-)
 
 
 @dataclass(frozen=True)
@@ -168,10 +135,6 @@ def _sums_per_second(record: Record, table: str, column: str) -> np.ndarray:
     return total
 
 
-def delta_over(counters: Counters | None, interval: Interval) -> Delta | None:
-    return counters.delta(interval.begin, interval.end) if counters else None
-
-
 @dataclass(frozen=True)
 class HostCpu:
     """The CPUs of the server's machine over an interval, in cores."""
@@ -194,91 +157,6 @@ def host_cpu(host: Delta | None) -> HostCpu | None:
     idle_s = host.values.get("idle_s", 0.0) + host.values.get("iowait_s", 0.0)
     times_s = total_s, idle_s, total_s - idle_s, host.values.get("system_s", 0.0)
     return HostCpu(*(time_s / host.seconds for time_s in times_s))
-
-
-def summarise_io(counters: Counters | None, interval: Interval, names: Names, source: str) -> IoSummary | None:
-    """Summarise the I/O in an interval; return None if it was not measured or its counters were reset inside. Means of
-    its seconds cover counters that have them."""
-    delta = delta_over(counters, interval)
-    # After a reset the values are only a part of the interval.
-    if counters is None or delta is None or delta.broken:
-        return None
-
-    def total(parts: tuple[str, ...]) -> float | None:
-        parts_of_total = [delta.values[part] for part in parts if part in delta.values]
-        return sum(parts_of_total) if parts_of_total else None
-
-    def mean(stall: tuple[str, ...], count: tuple[str, ...]) -> float | None:
-        stalled, counted = total(stall), total(count)
-        return stalled / counted if stalled is not None and counted else None
-
-    syncs = total(names.syncs)
-    return IoSummary(
-        source=source,
-        seconds=delta.seconds,
-        reads=round(total(names.reads) or 0),
-        read_bytes=round(total(names.read_bytes) or 0),
-        read_ms=mean(names.read_ms, names.reads),
-        read_interval_mean_ms=_mean_of_means(counters, interval, names.read_ms, names.reads),
-        writes=round(total(names.writes) or 0),
-        write_bytes=round(total(names.write_bytes) or 0),
-        write_ms=mean(names.write_ms, names.writes),
-        write_interval_mean_ms=_mean_of_means(counters, interval, names.write_ms, names.writes),
-        syncs=None if syncs is None else round(syncs),
-        sync_ms=mean(names.sync_ms, names.syncs),
-        uncertainty=delta.uncertainty or None,
-    )
-
-
-def combine_io(first: IoSummary, second: IoSummary) -> IoSummary:
-    """Return the I/O of both files, means weighted by their counts; a mean of intervals cannot be combined."""
-
-    def mean(*parts: tuple[float | None, int | None]) -> float | None:
-        known = [(value, count) for value, count in parts if value is not None and count]
-        total = sum(count for _, count in known)
-        return sum(value * count for value, count in known) / total if total else None
-
-    return IoSummary(
-        source=first.source,
-        seconds=first.seconds,
-        reads=first.reads + second.reads,
-        read_bytes=first.read_bytes + second.read_bytes,
-        read_ms=mean((first.read_ms, first.reads), (second.read_ms, second.reads)),
-        read_interval_mean_ms=None if second.reads else first.read_interval_mean_ms,
-        writes=first.writes + second.writes,
-        write_bytes=first.write_bytes + second.write_bytes,
-        write_ms=mean((first.write_ms, first.writes), (second.write_ms, second.writes)),
-        write_interval_mean_ms=None,
-        syncs=None if first.syncs is None and second.syncs is None else (first.syncs or 0) + (second.syncs or 0),
-        sync_ms=mean((first.sync_ms, first.syncs), (second.sync_ms, second.syncs)),
-        uncertainty=max(first.uncertainty or 0.0, second.uncertainty or 0.0) or None,
-    )
-
-
-def per_second_mean(stall: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Return Δstall / Δcount per second; NaN in seconds without at least one I/O."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(count >= 1, stall / count, np.nan)
-
-
-def summed(per_second: dict[str, np.ndarray], names: tuple[str, ...]) -> np.ndarray | None:
-    known = [per_second[name] for name in names if name in per_second]
-    return np.sum(known, axis=0) if known else None
-
-
-def _mean_of_means(
-    counters: Counters, interval: Interval, stall: tuple[str, ...], count: tuple[str, ...]
-) -> float | None:
-    asked = interval.span, stall, count
-    if asked not in counters.means:
-        rates = counters.per_second(interval.end, *stall, *count) if counters.whole and stall and count else {}
-        stalled, counted = summed(rates, stall), summed(rates, count)
-        known = np.empty(0)
-        if stalled is not None and counted is not None:
-            means = interval.select(per_second_mean(stalled, counted))
-            known = means[~np.isnan(means)]
-        counters.means[asked] = float(known.mean()) if len(known) else None
-    return counters.means[asked]
 
 
 THIS_MACHINE = 0

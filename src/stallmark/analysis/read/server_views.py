@@ -27,18 +27,22 @@ import pyarrow as pa
 
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
-from stallmark.analysis.read.io import SERVER, Io, combine_io, delta_over, summarise_io
+from stallmark.analysis.read.io import Io
 from stallmark.analysis.read.io_latency import Histograms, read_io_latency
 from stallmark.analysis.read.rises import Codes, PairCodes
 from stallmark.analysis.read.server_io import DATA, by_process
 from stallmark.analysis.read.server_state import StateViews
 from stallmark.analysis.read.server_summary import (
+    SERVER,
     FileSummary,
     IoSummary,
     ProcedureSummary,
     RowWait,
     ServerWait,
     TransactionReads,
+    combine_io,
+    delta_over,
+    summarise_io,
 )
 from stallmark.analysis.read.statements import (
     QueryStore,

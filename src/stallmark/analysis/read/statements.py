@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
-from stallmark.analysis.read.io import delta_over
 from stallmark.analysis.read.rises import Codes
-from stallmark.analysis.read.server_summary import QueryStoreSummary, StatementSummary
+from stallmark.analysis.read.server_summary import QueryStoreSummary, StatementSummary, delta_over
 from stallmark.analysis.read.throughput import Latencies, Load
 from stallmark.analysis.read.times import Interval, ReadKind, first_of_runs, numbers_of, rows_with_times, sample_times
 from stallmark.record.manifest.workload import Workload
