@@ -20,8 +20,15 @@ from stallmark.analysis.ceiling import mailboxes_of_ceilings, mailboxes_of_steps
 from stallmark.analysis.environment_cautions import ServerKind
 from stallmark.analysis.metrics import Point
 from stallmark.analysis.read.io import MailIo, OwnCpu, cpu_of_run, read_io, summarise_mail_io, timer_iops
-from stallmark.analysis.read.server_io import AUTOVACUUM, DATA, by_process, read_server_io, summarise_processes
-from stallmark.analysis.read.server_summary import SERVER, ProcessIo, summarise_io
+from stallmark.analysis.read.server_io import (
+    AUTOVACUUM,
+    DATA,
+    ProcessIo,
+    by_process,
+    read_server_io,
+    summarise_processes,
+)
+from stallmark.analysis.read.server_summary import SERVER, summarise_io
 from stallmark.analysis.read.throughput import Load, read_load
 from stallmark.analysis.read.times import Interval
 from stallmark.analysis.step_summary import NoteKind

@@ -18,7 +18,7 @@ from stallmark.analysis.read.queries import QueryRunSummary, read_queries, summa
 from stallmark.analysis.read.server_io import read_server_io
 from stallmark.analysis.read.server_state import StateViews, read_state_views
 from stallmark.analysis.read.server_summary import SERVER, per_second_mean, summed
-from stallmark.analysis.read.server_views import our_databases, read_server_views
+from stallmark.analysis.read.server_views import read_server_views
 from stallmark.analysis.read.throughput import DriverTables, Load, Part
 from stallmark.analysis.read.times import (
     ServerClock,
@@ -117,7 +117,7 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
     del sessions  # the counters of each load, for all seconds of the run
     io = read_io(run, server_io, checkpoints)
     # SQL Server writes the pages of each database at its own times, and counts them in one sum.
-    parts = measured if len(our_databases(server_io.file_kinds)) > 1 else over_cycles
+    parts = measured if len(server_io.our_databases()) > 1 else over_cycles
     intervals = list({interval.span: interval for part in parts for interval in part.intervals}.values())
     seconds = max(part.seconds for part in parts)
     clock, clocks, gaps = server_clock(run), clock_findings(run, intervals), gap_findings(run, intervals)

@@ -150,7 +150,7 @@ def summarise_step(
     counted = None if streams or maintenance or step.beside else delta_over(io.data, interval)
     reads = {own.transaction: own for own in transaction_reads(views, load, interval)}
     latencies = summarise_io_latency(
-        views.io_latency, interval, data, wal, lambda database: views.io_of(database, interval)
+        views.io_latency, interval, data, wal, lambda database: io.server.io_of(database, interval)
     )
     data_device, server_waits = summarise_io(io.data_device, interval, DEVICE, "device"), views.top_waits(interval)
     throughput = Throughput(
@@ -219,7 +219,7 @@ def summarise_step(
             checkpoints=_checkpoints(delta_over(io.checkpoints, interval)),
             state=state,
             processes=summarise_processes(views.processes, interval),
-            files=views.file_summaries(interval),
+            files=io.server.summarise_files(interval),
             procedures=views.procedure_summaries(interval, load),
             statements=views.statements.summaries(interval),
             volumes=volume_summaries(record, interval),

@@ -13,12 +13,11 @@ from stallmark.analysis.probe_comparison import AgainstProbe
 from stallmark.analysis.read.active_set import ActiveSet, FlashUse
 from stallmark.analysis.read.io import MailIo
 from stallmark.analysis.read.queries import StreamsSummary
+from stallmark.analysis.read.server_io import FileSummary, ProcessIo
 from stallmark.analysis.read.server_summary import (
-    FileSummary,
     IoLatencySummary,
     IoSummary,
     ProcedureSummary,
-    ProcessIo,
     QueryStoreSummary,
     RowWait,
     ServerState,

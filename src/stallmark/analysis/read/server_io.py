@@ -6,15 +6,19 @@ ended in it, and none of one that went on after it.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from typing import Annotated
 
 import numpy as np
 
+from stallmark import format
 from stallmark.analysis.read.counters import Counters, Stretch, View, lasting
 from stallmark.analysis.read.rises import Codes, CounterIncrements, sum_by_place
-from stallmark.analysis.read.server_summary import ProcessIo
+from stallmark.analysis.read.server_summary import SERVER, IoSummary, combine_io, summarise_io
 from stallmark.analysis.read.times import Interval, first_of_runs, floats, numbers_of, rows_by_sample, sample_times
+from stallmark.format import Shown
 from stallmark.record.manifest.course import POSTGRESQL
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import REPORT_DELAY_S
@@ -27,6 +31,18 @@ _TIMES = (("reads", "read_stall_ms"), ("writes", "write_stall_ms"))
 _LOG_TIMES = (("writes", "write_ms"),)
 """Each count with its time, for the server's I/O and for the log's own view."""
 _START = re.compile(r"\bstart (\S+)")
+OURS = ("data", "wal")
+"""The kinds of files of databases that are ours."""
+
+
+@dataclass(frozen=True)
+class FileSummary:
+    """One file of a server that counts by file. `io` is None if its counters were reset."""
+
+    name: str  # "database/logical name"
+    kind: str  # data, wal, temp, foreign
+    io: IoSummary | None
+    growths: int  # times it grew
 
 
 @dataclass(frozen=True)
@@ -44,6 +60,38 @@ class ServerIo:
     starts: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
     """The times of samples between which the server had another start. Behind one address that may be another server.
     Nothing if the epochs name no start."""
+
+    def summarise_files(self, interval: Interval) -> list[FileSummary]:
+        """Return our own files and those in which something was read or written, ours first."""
+        files = []
+        for name, kind in self._kinds_by_file():
+            io = summarise_io(self.entities[name], interval, SERVER, "server")
+            times = self.growths.get(name, np.empty(0))
+            grown = int(np.sum((times > interval.begin) & (times <= interval.end)))
+            if kind in OURS or io is None or io.reads or io.writes:
+                files.append(FileSummary(name, kind, io, grown))
+        order = ("data", "wal", "temp", "foreign")
+        return sorted(files, key=lambda file: (order.index(file.kind), file.name))
+
+    def io_of(self, database: str, interval: Interval) -> tuple[IoSummary | None, IoSummary | None]:
+        """Return the I/O of one database's data files and of its log over an interval, or None if unknown."""
+        by_kind: dict[str, list[IoSummary | None]] = {kind: [] for kind in OURS}
+        for name, kind in self._kinds_by_file():
+            if name.startswith(f"{database}/") and kind in OURS:
+                by_kind[kind].append(summarise_io(self.entities[name], interval, SERVER, "server"))
+        data, wal = (reduce(_add_io, ios) if ios else None for ios in by_kind.values())
+        return data, wal
+
+    def _kinds_by_file(self) -> list[tuple[str, str]]:
+        return [(name, kind) for name, kind in self.file_kinds.items() if name in self.entities]
+
+    def our_databases(self) -> Collection[str]:
+        """Return the databases that are ours, if the server counts by file."""
+        return {name.partition("/")[0] for name, kind in self.file_kinds.items() if kind in OURS}
+
+
+def _add_io(first: IoSummary | None, second: IoSummary | None) -> IoSummary | None:
+    return combine_io(first, second) if first and second else None
 
 
 def read_server_io(record: Record, within: Sequence[Stretch] | None = None) -> ServerIo:
@@ -268,6 +316,17 @@ def by_process(record: Record, server: ServerIo, *targets: str, columns: Sequenc
             if (total := counters.totals.get(name)) is not None:
                 of_process[name] = of_process.get(name, 0.0) + np.where(last >= 0, total[last], 0.0)
     return {name: Counters(data.t, of_process, data.breaks, data.gaps) for name, of_process in totals.items()}
+
+
+@dataclass(frozen=True)
+class ProcessIo:
+    """The reads and writes of data files by one kind of the server's processes; a file that grew was written."""
+
+    process: str  # name on the server: "client backend" is a session, "autovacuum worker" vacuums and analyzes
+    reads: Annotated[int, Shown("count", format.count, "Reads")]
+    read_share: Annotated[float | None, Shown("share", format.share, "Reads")]  # share of all; None if nothing was read
+    writes: Annotated[int, Shown("count", format.count, "Writes")]
+    write_share: Annotated[float | None, Shown("share", format.share, "Writes")]
 
 
 def summarise_processes(processes: Mapping[str, Counters], interval: Interval) -> list[ProcessIo] | None:

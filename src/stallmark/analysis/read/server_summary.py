@@ -175,27 +175,6 @@ def _mean_of_means(
 
 
 @dataclass(frozen=True)
-class ProcessIo:
-    """The reads and writes of data files by one kind of the server's processes; a file that grew was written."""
-
-    process: str  # name on the server: "client backend" is a session, "autovacuum worker" vacuums and analyzes
-    reads: Annotated[int, Shown("count", format.count, "Reads")]
-    read_share: Annotated[float | None, Shown("share", format.share, "Reads")]  # share of all; None if nothing was read
-    writes: Annotated[int, Shown("count", format.count, "Writes")]
-    write_share: Annotated[float | None, Shown("share", format.share, "Writes")]
-
-
-@dataclass(frozen=True)
-class FileSummary:
-    """One file of a server that counts by file. `io` is None if its counters were reset."""
-
-    name: str  # "database/logical name"
-    kind: str  # data, wal, temp, foreign
-    io: IoSummary | None
-    growths: int  # times it grew
-
-
-@dataclass(frozen=True)
 class ServerWait:
     """A wait type of the server, over all its tasks and the measured interval; `wait_ms` includes `signal_ms`."""
 

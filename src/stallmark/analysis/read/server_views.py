@@ -1,4 +1,4 @@
-"""The views of a server that counts by file, wait type and procedure, as SQL Server does, or by process, as PostgreSQL.
+"""The views of a server that counts by wait type and procedure, as SQL Server does, or by process, as PostgreSQL.
 
 The counts of a wait type or a procedure from before it was first seen are not known, and are left out.
 
@@ -16,9 +16,8 @@ Resets of a table's counters while a step was measured, by a user or by the serv
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from statistics import fmean
 from typing import Annotated
 
@@ -32,18 +31,7 @@ from stallmark.analysis.read.io_latency import Histograms, read_io_latency
 from stallmark.analysis.read.rises import Codes, PairCodes
 from stallmark.analysis.read.server_io import DATA, by_process
 from stallmark.analysis.read.server_state import StateViews
-from stallmark.analysis.read.server_summary import (
-    SERVER,
-    FileSummary,
-    IoSummary,
-    ProcedureSummary,
-    RowWait,
-    ServerWait,
-    TransactionReads,
-    combine_io,
-    delta_over,
-    summarise_io,
-)
+from stallmark.analysis.read.server_summary import ProcedureSummary, RowWait, ServerWait, TransactionReads, delta_over
 from stallmark.analysis.read.statements import (
     QueryStore,
     Statements,
@@ -168,21 +156,15 @@ def _weighted(rows: list[dict[str, float]], time: str, rate: str) -> float | Non
 
 
 TOP_WAITS = 10
-OURS = ("data", "wal")
-"""The kinds of files of databases that are ours."""
-
 _WAIT = ["waits", "wait_ms", "signal_ms"]
 _PROCEDURE = ["executions", "elapsed_us", "physical_reads", "logical_reads", "logical_writes"]
 
 
 @dataclass(frozen=True)
 class ServerViews:
-    """The counters of one run by file, wait type and procedure, known over the measured intervals; empty if the server
-    has no such view."""
+    """The counters of one run by wait type and procedure, known over the measured intervals; empty if the server has no
+    such view."""
 
-    files: Mapping[str, Counters] = field(default_factory=dict)
-    file_kinds: Mapping[str, str] = field(default_factory=dict)
-    growths: Mapping[str, np.ndarray] = field(default_factory=dict)  # file -> when it was seen to have grown (s)
     waits: Mapping[str, Counters] = field(default_factory=dict)
     wait_classes: Mapping[str, str] = field(default_factory=dict)  # benign ones are not in it
     procedures: Mapping[str, Counters] = field(default_factory=dict)
@@ -193,28 +175,6 @@ class ServerViews:
     statement_reads: Mapping[str, Counters] = field(default_factory=dict)  # keys: statements of a user's own SQL
     state: StateViews = field(default_factory=StateViews)
     row_waits: RowWaits = field(default_factory=RowWaits)
-
-    def file_summaries(self, interval: Interval) -> list[FileSummary]:
-        """Return our own files and those in which something was read or written, ours first."""
-        files = []
-        for name, counters in self.files.items():
-            io = summarise_io(counters, interval, SERVER, "server")
-            times = self.growths.get(name, np.empty(0))
-            grown = int(np.sum((times > interval.begin) & (times <= interval.end)))
-            kind = self.file_kinds[name]
-            if kind in OURS or io is None or io.reads or io.writes:
-                files.append(FileSummary(name, kind, io, grown))
-        order = ("data", "wal", "temp", "foreign")
-        return sorted(files, key=lambda file: (order.index(file.kind), file.name))
-
-    def io_of(self, database: str, interval: Interval) -> tuple[IoSummary | None, IoSummary | None]:
-        """Return the I/O of one database's data files and of its log over an interval, or None if unknown."""
-        by_kind: dict[str, list[IoSummary | None]] = {kind: [] for kind in OURS}
-        for name, counters in self.files.items():
-            if name.startswith(f"{database}/") and self.file_kinds[name] in OURS:
-                by_kind[self.file_kinds[name]].append(summarise_io(counters, interval, SERVER, "server"))
-        data, wal = (reduce(_add_io, ios) if ios else None for ios in by_kind.values())
-        return data, wal
 
     def top_waits(self, interval: Interval) -> list[ServerWait]:
         """Return the waits with most time beyond waiting for a CPU, without benign ones; none if they were cleared, as
@@ -252,23 +212,11 @@ class ServerViews:
         return [summary for _, summary in sorted(procedures, key=lambda pair: (-pair[0], pair[1].name))]
 
 
-def _add_io(first: IoSummary | None, second: IoSummary | None) -> IoSummary | None:
-    return combine_io(first, second) if first and second else None
-
-
-def our_databases(file_kinds: Mapping[str, str]) -> Collection[str]:
-    """Return the databases that are ours."""
-    return {name.partition("/")[0] for name, kind in file_kinds.items() if kind in OURS}
-
-
 def read_server_views(record: Record, io: Io, state: StateViews, intervals: Sequence[Interval]) -> ServerViews:
     """Read the views over some intervals. The I/O and the state were read before."""
     wait_classes = _pairs(record, "server_waits", "wait_type", "wait_class")
     benign = _pairs(record, "server_waits", "wait_type", "benign")
     return ServerViews(
-        files=io.server.entities if io.server.file_kinds else {},
-        file_kinds=io.server.file_kinds,
-        growths=io.server.growths,
         waits=read_counters(record, "server_waits", _WAIT, group="wait_type", entity="wait_type", within=intervals),
         wait_classes={name: kind for name, kind in wait_classes.items() if benign[name] != "true"},
         procedures=read_counters(record, "procedures", _PROCEDURE, group="procedure", entity="plan", within=intervals),

@@ -9,17 +9,15 @@ from typing import TypeVar
 from stallmark import format
 from stallmark.analysis.environment_cautions import Pair, Rates, pairs
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.read.server_io import AUTOVACUUM
+from stallmark.analysis.read.server_io import AUTOVACUUM, FileSummary, ProcessIo
 from stallmark.analysis.read.server_summary import (
     OF_MEMORY,
     OF_THE_REST,
-    FileSummary,
     IoLatencySummary,
     IoSummary,
     LogState,
     PoolContent,
     ProcedureSummary,
-    ProcessIo,
     QueryStoreSummary,
     ReplicaState,
     ServerState,
