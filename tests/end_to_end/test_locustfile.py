@@ -16,7 +16,10 @@ from support.command_line import stallmark
 from support.remote import free_port
 from support.waiting import eventually
 
+from stallmark.driver.locust_loads import prepare
+from stallmark.driver.messages import LocustUsers, PrepareLoads
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.errors import CallFailed, StallmarkError, as_reason
 
 __all__ = ["clusters"]
 
@@ -78,8 +81,9 @@ def locust(tmp_path):
         ending = ENDS_AFTER.replace("{requests}", repr(dict(requests))) if requests else ""
         (tmp_path / "locustfile.py").write_text(locustfile + ending)
         command = [sys.executable, "-m", "locust", "-f", "locustfile.py", "--headless", "--json"]
+        command += ["-t", "60s" if requests else "8s"]
         done = subprocess.run(
-            [*command, "-u", str(users), "-r", "20", "-t", "8s", *options],
+            [*command, "-u", str(users), "-r", "20", *options],
             cwd=tmp_path, env=os.environ | {"STALLMARK_SERVER": server}, capture_output=True, text=True, timeout=120,
         )  # fmt: skip
         # Every worker writes a list as well, of what it has not sent.
@@ -97,8 +101,7 @@ def transfers(bank: EmbeddedEngine) -> int:
 
 
 PORT = str(free_port())
-WORKERS = ("--processes", "2", "--master-bind-port", PORT, "--master-port", PORT, "-t", "60s")
-PATIENT = "from locust import runners\nrunners.HEARTBEAT_LIVENESS = 60  # as a busy machine may need\n"
+WORKERS = ("--processes", "2", "--master-bind-port", PORT, "--master-port", PORT)
 
 
 @pytest.fixture
@@ -117,6 +120,17 @@ def folder(tmp_path):
 JAR = "CREATE TABLE jar (coins integer); INSERT INTO jar VALUES (0)"
 
 
+def count_when(bank: EmbeddedEngine, folder: Path) -> None:
+    """Have each execution of `count` leave its time in the database."""
+    bank.execute("CREATE TABLE seen (at timestamptz)")
+    (folder / "count.sql").write_text("INSERT INTO seen VALUES (clock_timestamp())")
+
+
+def counted_per_s(bank: EmbeddedEngine) -> float:
+    [(per_s,)] = bank.query("SELECT (count(*) - 1) / extract(epoch FROM max(at) - min(at)) FROM seen")
+    return float(per_s)
+
+
 def owns(*keys: str) -> str:
     lines = "".join(f"    {key}\n" for key in ("sql = './mine'", "most_users = 24", "think_time_s = 0.02", *keys))
     return f"from stallmark.driver.locust import StallmarkUser\n\nclass Clerk(StallmarkUser):\n{lines}"
@@ -124,9 +138,11 @@ def owns(*keys: str) -> str:
 
 def test_our_users_and_those_of_own_sql_run_beside_those_of_a_locustfile(new_bank, locust, folder):
     new_bank.execute(JAR)
+    count_when(new_bank, folder)
     before = transfers(new_bank)
     locustfile = OWN + BROKERS + owns("shared = True")
-    done, requests = locust(locustfile, server=new_bank.spec(), users=12)
+    enough = {"transfer": 21, "deposit": 21, "count": 25, "look": 11}
+    done, requests = locust(locustfile, server=new_bank.spec(), users=12, requests=enough)
     said = done.stdout + done.stderr
     assert "prepared for 2 users" in said and done.returncode == 1, said
     assert requests.keys() == {"look", "deposit", "count", "transfer"}, said  # one look is of Visitor, one of Clerk
@@ -136,45 +152,24 @@ def test_our_users_and_those_of_own_sql_run_beside_those_of_a_locustfile(new_ban
     assert transfer["num_failures"] == deposit["num_failures"] == 0 and requests["look"]["num_requests"] > 10
     assert 0 < transfer["total_response_time"] / transfer["num_requests"] < 1000 and transfer["response_times"]
     assert 20 < deposit["num_requests"] <= new_bank.query("SELECT coins FROM jar")[0][0]
-    assert 10 < requests["count"]["num_requests"] <= 45, "at a rate of 5/s, for 8 s at most"
+    assert counted_per_s(new_bank) == pytest.approx(5, rel=0.2)
 
 
-def test_users_of_own_sql_have_workers(new_bank, locust, folder):
+def test_workers_have_users_of_own_sql_and_a_part_of_its_rate(new_bank, locust, folder):
+    """Locust gives up a worker that it has not heard of for four seconds: each is there while its SQL is tried. One of
+    the two has no user of it."""
     new_bank.execute(JAR)
-    enough = {"look": 1, "deposit": 21, "count": 1}
-    done, requests = locust(PATIENT + OWN + owns("shared = True"), *WORKERS, server=new_bank.spec(), requests=enough)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert requests.keys() == {"look", "deposit", "count"}, done.stdout + done.stderr
+    count_when(new_bank, folder)
+    (folder / "look.sql").write_text("SELECT pg_sleep(6) WHERE :id::int > 0 AND NOT EXISTS (SELECT FROM seen)")
+    enough = {"look": 1, "deposit": 21, "count": 50}
+    done, requests = locust(OWN + owns("shared = True"), *WORKERS, server=new_bank.spec(), users=2, requests=enough)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0 and "failed to send heartbeat" not in said and "was lost" not in said, said
+    assert requests.keys() == {"look", "deposit", "count"}, said
     # Locust's last report of a worker may come too late.
     [(deposited,)] = new_bank.query("SELECT coins FROM jar")
     assert 20 < requests["deposit"]["num_requests"] <= deposited and requests["deposit"]["num_failures"] == 0
-
-
-def test_a_worker_without_users_has_its_part_of_a_rate(new_bank, locust, folder):
-    new_bank.execute("CREATE TABLE seen (at timestamptz)")
-    (folder / "count.sql").write_text("INSERT INTO seen VALUES (clock_timestamp())")
-    (folder / "deposit.sql").write_text("SELECT 1")
-    done, _ = locust(owns("shared = True"), *WORKERS, server=new_bank.spec(), users=1, requests={"count": 50})
-    assert done.returncode == 0 and "was lost" not in done.stdout + done.stderr, done.stdout + done.stderr
-    query = "SELECT count(*) / extract(epoch FROM max(at) - min(at)) FROM seen"
-    [(per_s,)] = new_bank.query(query)
-    assert float(per_s) == pytest.approx(5, rel=0.2)
-
-
-def test_a_worker_is_there_while_its_sql_is_tried(new_bank, locust, folder):
-    """Locust gives up a worker that it has not heard of for four seconds."""
-    new_bank.execute(JAR)
-    (folder / "look.sql").write_text(
-        "SELECT pg_sleep(6) WHERE :id::int > 0 AND NOT EXISTS (SELECT FROM jar WHERE coins > 0)"
-    )
-    (folder / "deposit.sql").write_text("UPDATE jar SET coins = coins + 1")
-    (folder / "workload.yaml").write_text(
-        "{transactions: {look: 0, deposit: 1, count: 0}, parameters: {id: {from: 1, to: 9}}}"
-    )
-    done, _ = locust(owns("shared = True"), *WORKERS, server=new_bank.spec(), users=2, requests={"deposit": 21})
-    said = done.stdout + done.stderr
-    assert done.returncode == 0 and "failed to send heartbeat" not in said and "was lost" not in said, said
-    assert new_bank.query("SELECT coins FROM jar")[0][0] > 20, "and the load began"
+    assert counted_per_s(new_bank) == pytest.approx(5, rel=0.2)
 
 
 def test_a_worker_that_is_lost_is_reported(new_bank, folder, tmp_path):
@@ -226,27 +221,12 @@ for attributes in json.load(sys.stdin):
 """Begins a test of Locust with each of several classes; prints its exit code, whether it has no users, and why."""
 
 
-def test_what_cannot_be_is_refused_in_one_sentence_before_the_load(new_bank, folder, tmp_path):
-    new_bank.execute(JAR)
-    bank = new_bank.spec()
+def test_what_cannot_be_is_refused_in_one_sentence_before_the_load(tmp_path):
     cases = [
         ({}, "has no server"),
         ({"server": "postgresql://nobody@127.0.0.1:1/none"}, "127.0.0.1"),
-        ({"server": "host=/nowhere dbname=none"}, "nowhere"),
-        ({"server": "mysql://me@host"}, "mysql"),
-        ({"server": bank, "tasks": True}, "tasks of its own"),
-        ({"server": new_bank.on_database("postgres").spec()}, "stallmark db build"),
-        ({"server": bank, "sql": "none"}, "none is not a folder"),
+        ({"server": "mysql://me@host", "tasks": True}, "tasks of its own"),
     ]
-    for number, (name, text, words) in enumerate(
-        [
-            ("look.sql", "SELECT nothing FROM jar WHERE 1 = :id", "look.sql, line 1: the server does"),
-            ("workload.yaml", "{transactions: {look: 3}}", "leaves out"),
-        ]
-    ):
-        changed = shutil.copytree(folder, tmp_path / f"changed{number}")
-        (changed / name).write_text(text)
-        cases.append(({"server": bank, "sql": str(changed), "shared": True}, words))
     done = subprocess.run(
         [sys.executable, "-c", REFUSING], input=json.dumps([attributes for attributes, _ in cases]),
         cwd=tmp_path, env=os.environ | {"STALLMARK_SERVER": ""}, capture_output=True, text=True, check=True,
@@ -256,6 +236,32 @@ def test_what_cannot_be_is_refused_in_one_sentence_before_the_load(new_bank, fol
     for (attributes, words), (code, has_no_users, said) in zip(cases, ended, strict=True):
         [sentence] = said
         assert code == 1 and has_no_users and words in sentence, (attributes, sentence)
+
+
+def test_what_cannot_be_prepared_is_refused(new_bank, folder, tmp_path):
+    """By the process that sends Locust's its reason, as that of a server that is not there."""
+    new_bank.execute(JAR)
+    bank = new_bank.spec()
+    cases = [
+        ("host=/nowhere dbname=none", "", "nowhere"),
+        ("mysql://me@host", "", "mysql"),
+        (new_bank.on_database("postgres").spec(), "", "stallmark db build"),
+        (bank, "none", "none is not a folder"),
+    ]
+    for number, (name, text, words) in enumerate(
+        [
+            ("look.sql", "SELECT nothing FROM jar WHERE 1 = :id", "look.sql, line 1: the server does"),
+            ("workload.yaml", "{transactions: {look: 3}}", "leaves out"),
+        ]
+    ):
+        changed = shutil.copytree(folder, tmp_path / f"changed{number}")
+        (changed / name).write_text(text)
+        cases.append((bank, str(changed), words))
+    for server, sql, words in cases:
+        users = LocustUsers("Clerk", sql, str(tmp_path), shared=True, most_users=1, think_time_s=0, call_timeout_s=60)
+        with pytest.raises((CallFailed, StallmarkError)) as refused:
+            prepare(PrepareLoads(server, [users], opens=True))
+        assert words in as_reason(refused.value)
     assert new_bank.query("SELECT coins FROM jar") == [(0,)]
 
 
