@@ -15,7 +15,7 @@ from support.tds.script import Script
 from support.tds.tokens import Column
 
 from stallmark.collectors import ON_REQUEST, REGISTRY
-from stallmark.collectors.base import Collector
+from stallmark.collectors.sampler import Collector
 
 _TYPES = {pa.int64(): BIGINT, pa.int32(): INT, pa.float64(): FLOAT, pa.bool_(): BIT, pa.string(): nvarchar(4000)}
 _TEXT = nvarchar(4000)

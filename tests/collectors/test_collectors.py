@@ -18,7 +18,6 @@ from support.collecting import opened, read
 from support.waiting import eventually
 
 from stallmark.collectors import ON_REQUEST, REGISTRY, collectors_for
-from stallmark.collectors.base import Row
 from stallmark.collectors.host import EMULATED_ONLY, DeviceIO, Host, ServerCpu
 from stallmark.collectors.postgres.counters import (
     Checkpoints,
@@ -31,6 +30,7 @@ from stallmark.collectors.postgres.counters import (
     Wal,
     wait_class,
 )
+from stallmark.collectors.sampler import Row
 from stallmark.engines.mssql import engine as mssql
 from stallmark.engines.postgres import engine as postgres
 from stallmark.engines.postgres.engine import PostgresEngine

@@ -20,8 +20,7 @@ from support.waiting import eventually
 
 from stallmark.collectors import collectors_for
 from stallmark.collectors import sampler as sampler_module
-from stallmark.collectors.base import Collector, Row
-from stallmark.collectors.sampler import Outage, Sampler, Ticks
+from stallmark.collectors.sampler import Collector, Outage, Row, Sampler, Ticks
 from stallmark.errors import StallmarkError
 from stallmark.experiment.any_run import _write_down
 from stallmark.record.reader import Record

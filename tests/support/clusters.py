@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from stallmark.collectors.base import Row
+from stallmark.collectors.sampler import Row
 from stallmark.driver.load import LoadSpec
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from stallmark.collectors.base import Collector, Row
+from stallmark.collectors.sampler import Collector, Row
 
 
 @contextmanager

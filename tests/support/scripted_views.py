@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from stallmark.collectors.base import Collector, Row
 from stallmark.collectors.mssql import MssqlCollector
 from stallmark.collectors.mssql.counters import (
     LoadIO,
@@ -22,6 +21,7 @@ from stallmark.collectors.mssql.io_latency import IoLatency, LogLatency
 from stallmark.collectors.mssql.moments import BufferPool, Cpu, ErrorLog, PendingIO, Schedulers
 from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, QueryStoreWaits, Statements
 from stallmark.collectors.mssql.waits import Blocking, Deadlocks, UserWaits
+from stallmark.collectors.sampler import Collector, Row
 from support import published_waits as published
 from support.collecting import opened
 from support.mssql_server import Server, rows

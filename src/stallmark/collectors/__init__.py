@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import cast
 
-from stallmark.collectors.base import Collector
 from stallmark.collectors.host import DeviceIO, Host, KernelCpu, ServerCpu
 from stallmark.collectors.mssql.counters import LoadIO as MssqlLoadIO
 from stallmark.collectors.mssql.counters import (
@@ -40,6 +39,7 @@ from stallmark.collectors.postgres.counters import (
     Wal,
 )
 from stallmark.collectors.postgres.io_trace import IoFiles, IoTrace
+from stallmark.collectors.sampler import Collector
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.transactions.workload import StatementFacts

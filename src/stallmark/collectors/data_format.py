@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from stallmark.collectors import OF_STATEMENTS, ON_REQUEST, REGISTRY
-from stallmark.collectors.base import Collector
 from stallmark.collectors.mssql.io_latency import Volumes
+from stallmark.collectors.sampler import Collector
 from stallmark.record.manifest import Manifest
 from stallmark.record.schema import (
     EXTERNAL,

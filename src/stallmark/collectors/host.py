@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil
 import pyarrow as pa
 
-from stallmark.collectors.base import EPOCH, Collector, Row
+from stallmark.collectors.base import EPOCH
+from stallmark.collectors.sampler import Collector, Row
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.processes import ProcessTree, read_stat

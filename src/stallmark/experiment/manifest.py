@@ -7,7 +7,7 @@ from pathlib import Path
 
 import stallmark
 from stallmark import engines
-from stallmark.collectors.base import Collector
+from stallmark.collectors.sampler import Collector
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.work import Work

@@ -8,8 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from stallmark.analysis.read.queries import PHASES
-from stallmark.collectors.base import Row, Sink
-from stallmark.collectors.sampler import Sampler
+from stallmark.collectors.sampler import Row, Sampler, Sink
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.driver.load import ExpectedMachines
 from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwatch, StreamProgress, StreamStep

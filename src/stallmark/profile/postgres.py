@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from stallmark.collectors.base import Row
 from stallmark.collectors.postgres import CollectorConnection
 from stallmark.collectors.postgres.counters import wait_class
+from stallmark.collectors.sampler import Row
 from stallmark.engines import sql_file
 from stallmark.engines.postgres.engine import OLDEST_MAJOR, PostgresEngine
 from stallmark.engines.postgres.session import first_line

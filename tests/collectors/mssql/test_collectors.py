@@ -20,12 +20,11 @@ from support.tds.answers import Error, Rows
 from support.waiting import eventually
 
 from stallmark.collectors import ON_REQUEST, REGISTRY, collectors_for, storage_alarm
-from stallmark.collectors.base import Row
 from stallmark.collectors.mssql import MssqlCollector
 from stallmark.collectors.mssql.counters import ServerIO, StatisticsUpdates
 from stallmark.collectors.mssql.io_latency import LogLatency, Volumes
 from stallmark.collectors.mssql.moments import ErrorLog
-from stallmark.collectors.sampler import Sampler
+from stallmark.collectors.sampler import Row, Sampler
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 from stallmark.record.schema import SAMPLED

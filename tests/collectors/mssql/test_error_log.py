@@ -12,10 +12,10 @@ from support.tds.answers import Error
 from support.waiting import eventually
 
 from stallmark.collectors import collectors_for, storage_alarm
-from stallmark.collectors.base import Collector
 from stallmark.collectors.mssql import moments
 from stallmark.collectors.mssql.counters import ServerIO
 from stallmark.collectors.mssql.moments import _SEARCHED, _WATCHED, ErrorLog, storage_error
+from stallmark.collectors.sampler import Collector
 from stallmark.engines.mssql.odbc import failed
 from stallmark.errors import ErrorClass, StallmarkError
 

@@ -15,7 +15,6 @@ from support.tds.answers import Error, Rows
 from support.tds.requests import Request
 
 from stallmark.collectors import collectors_for, drop_left_behind
-from stallmark.collectors.base import Collector
 from stallmark.collectors.mssql import MssqlCollector, statement, with_databases
 from stallmark.collectors.mssql.counters import (
     LoadIO,
@@ -31,6 +30,7 @@ from stallmark.collectors.mssql.counters import (
 from stallmark.collectors.mssql.io_latency import IoLatency, LogLatency, Volumes
 from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, Statements
 from stallmark.collectors.mssql.waits import UserWaits
+from stallmark.collectors.sampler import Collector
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import StallmarkError
 

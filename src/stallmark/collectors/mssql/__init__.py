@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
-from stallmark.collectors.base import Row, ServerCollector, ServerConnection, name_of
+from stallmark.collectors.sampler import Row, ServerCollector, ServerConnection, name_of
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine

@@ -17,12 +17,11 @@ from stallmark.collectors.base import (
     TEXT,
     TITLE,
     EndedSessions,
-    Row,
-    name_of,
 )
 from stallmark.collectors.host import CPU_TIMES
 from stallmark.collectors.mssql import MssqlCollector, ask, statement, with_databases
 from stallmark.collectors.mssql.waits import class_of, is_benign
+from stallmark.collectors.sampler import Row, name_of
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine

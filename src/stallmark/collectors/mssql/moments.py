@@ -12,8 +12,9 @@ from contextlib import closing
 
 import pyarrow as pa
 
-from stallmark.collectors.base import COUNT, SERVER_TIME, TEXT, Row
+from stallmark.collectors.base import COUNT, SERVER_TIME, TEXT
 from stallmark.collectors.mssql import MssqlCollector, ask, statement
+from stallmark.collectors.sampler import Row
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.address import BOX

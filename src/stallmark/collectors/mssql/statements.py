@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from stallmark.collectors.base import COUNT, SERVER_CLOCK, STATEMENT_READS, TEXT, Row, statement_names
+from stallmark.collectors.base import COUNT, SERVER_CLOCK, STATEMENT_READS, TEXT, statement_names
 from stallmark.collectors.mssql import MssqlCollector, ask, statement
+from stallmark.collectors.sampler import Row
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine

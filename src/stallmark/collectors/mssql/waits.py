@@ -7,8 +7,9 @@ from xml.etree import ElementTree
 
 import pyarrow as pa
 
-from stallmark.collectors.base import TEXT, WAITS, PolledUsers, Row, polled_columns
+from stallmark.collectors.base import TEXT, WAITS, PolledUsers, polled_columns
 from stallmark.collectors.mssql import MssqlCollector, ask, statement
+from stallmark.collectors.sampler import Row
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.odbc import one_row

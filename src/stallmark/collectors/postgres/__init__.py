@@ -14,7 +14,7 @@ import psycopg
 from psycopg import pq, sql
 from psycopg.adapt import Transformer
 
-from stallmark.collectors.base import ServerCollector, ServerConnection, name_of
+from stallmark.collectors.sampler import ServerCollector, ServerConnection, name_of
 from stallmark.engines import sql_file
 from stallmark.errors import StallmarkError
 from stallmark.record.writer import Rows

@@ -23,15 +23,13 @@ from stallmark.collectors.base import (
     TEXT,
     TITLE,
     WAITS,
-    EachDatabase,
     EndedSessions,
     PolledUsers,
-    Row,
-    ServerConnection,
     polled_columns,
     statement_names,
 )
 from stallmark.collectors.postgres import CollectorConnection, PostgresCollector, missing_privilege_sentence, statement
+from stallmark.collectors.sampler import EachDatabase, Row, ServerConnection
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError

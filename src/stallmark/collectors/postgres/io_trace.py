@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from stallmark.collectors.base import COUNT, TEXT, Collector, Row
+from stallmark.collectors.base import COUNT, TEXT
 from stallmark.collectors.postgres import PostgresCollector
+from stallmark.collectors.sampler import Collector, Row
 from stallmark.record.schema import column
 from stallmark.record.writer import Columns
 
