@@ -9,7 +9,7 @@ from support.tables import InMemory
 from stallmark.analysis.read.load_io import OTHER_SESSIONS, IoByLoad, LoadIo, LoadSessions
 from stallmark.analysis.read.server_io import read_server_io
 from stallmark.analysis.read.times import Interval
-from stallmark.collectors.base import EndedSessions
+from stallmark.collectors.columns import EndedSessions
 
 STEP = Interval(index=0, begin=10, end=30, planned_s=20, cut=False)
 SECONDS = range(0, 41)

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pyarrow as pa
 
-from stallmark.collectors.base import EPOCH
+from stallmark.collectors.columns import EPOCH
 from stallmark.collectors.sampler import Collector, Row
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError

@@ -7,7 +7,7 @@ from support.tds.datatypes import BIGINT, FLOAT, nvarchar
 from support.tds.script import Script
 from support.tds.tokens import Column
 
-from stallmark.collectors.base import STATEMENT_READS
+from stallmark.collectors.columns import STATEMENT_READS
 from stallmark.collectors.mssql.statements import StatementReads, called_procedure
 from stallmark.engines.mssql.session import as_sent
 from stallmark.own_sql.folder import read_definition

@@ -5,7 +5,7 @@ from functools import cache, cached_property
 
 import pyarrow as pa
 
-from stallmark.collectors.base import (
+from stallmark.collectors.columns import (
     APPLICATION,
     COUNT,
     EPOCH,

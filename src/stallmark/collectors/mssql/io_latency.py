@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from stallmark.collectors.base import COUNT, OF_SEVERAL, SERVER_CLOCK, TEXT
+from stallmark.collectors.columns import COUNT, OF_SEVERAL, SERVER_CLOCK, TEXT
 from stallmark.collectors.mssql import MssqlCollector, ask
 from stallmark.collectors.sampler import Row, name_of
 from stallmark.engines import sql_file

@@ -12,7 +12,7 @@ from contextlib import closing
 
 import pyarrow as pa
 
-from stallmark.collectors.base import COUNT, SERVER_TIME, TEXT
+from stallmark.collectors.columns import COUNT, SERVER_TIME, TEXT
 from stallmark.collectors.mssql import MssqlCollector, ask, statement
 from stallmark.collectors.sampler import Row
 from stallmark.engines import sql_file

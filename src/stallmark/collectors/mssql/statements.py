@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from stallmark.collectors.base import COUNT, SERVER_CLOCK, STATEMENT_READS, TEXT, statement_names
+from stallmark.collectors.columns import COUNT, SERVER_CLOCK, STATEMENT_READS, TEXT, statement_names
 from stallmark.collectors.mssql import MssqlCollector, ask, statement
 from stallmark.collectors.sampler import Row
 from stallmark.engines import sql_file

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pyarrow as pa
 
-from stallmark.collectors.base import TEXT, WAITS, PolledUsers, polled_columns
+from stallmark.collectors.columns import TEXT, WAITS, PolledUsers, polled_columns
 from stallmark.collectors.mssql import MssqlCollector, ask, statement
 from stallmark.collectors.sampler import Row
 from stallmark.engines import sql_file

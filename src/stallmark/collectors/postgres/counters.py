@@ -12,7 +12,7 @@ import psycopg
 import pyarrow as pa
 from psycopg import sql
 
-from stallmark.collectors.base import (
+from stallmark.collectors.columns import (
     APPLICATION,
     COUNT,
     EPOCH,

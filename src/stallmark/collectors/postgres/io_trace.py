@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from stallmark.collectors.base import COUNT, TEXT
+from stallmark.collectors.columns import COUNT, TEXT
 from stallmark.collectors.postgres import PostgresCollector
 from stallmark.collectors.sampler import Collector, Row
 from stallmark.record.schema import column
