@@ -5,7 +5,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -15,12 +15,15 @@ from support.pages import render
 from support.synthetic import Brokerage, Truth, make_run
 from support.wording import golden as worded_examples
 
+from stallmark import capabilities
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import ExperimentKind
 from stallmark.errors import StallmarkError
+from stallmark.record.manifest import Manifest
 from stallmark.record.reader import find_records
 from stallmark.record.schema import TABLES
+from stallmark.report.kinds import KINDS, Kind, find_kind
 from stallmark.report.renderers import dumped, in_json
 
 RECORDS = (
@@ -62,6 +65,13 @@ def test_no_reader_meets_a_name_of_ours_and_every_finding_has_the_facts_of_an_ex
     for finding in told:
         if finding.keys() == {"kind", "severity", "facts", "sentence"} and finding["kind"] in GOLDEN_FACTS:
             assert set(finding["facts"]) in GOLDEN_FACTS[finding["kind"]], finding
+
+
+def test_every_kind_of_record_has_a_report():
+    kinds = {*get_args(Manifest.model_fields["kind"].annotation), "loads", "profile"}
+    assert kinds == KINDS.keys()
+    assert all(isinstance(kind, Kind) for kind in (*map(find_kind, kinds), *capabilities.parts("report")))
+    assert find_kind("attach") is None
 
 
 def test_two_experiments_in_one_report_have_a_title_and_a_question_each(tmp_path):
