@@ -11,10 +11,10 @@ _ARRAY = "Create, list, inspect, change and destroy EMULATED arrays as block dev
 CAPABILITY = Capability(
     name="lab",
     commands=(
-        CommandEntry(_GROUP, "server", _SERVER, "stallmark.lab.server"),
-        CommandEntry(_GROUP, "selftest", _SELFTEST, "stallmark.lab.selftest"),
+        CommandEntry(_GROUP, "server", _SERVER, "stallmark.lab.command"),
+        CommandEntry(_GROUP, "selftest", _SELFTEST, "stallmark.lab.command"),
         CommandEntry(_GROUP, "array", _ARRAY, "stallmark.lab.array"),
     ),
-    options={"doctor": "stallmark.lab.selftest:deep"},
+    options={"doctor": "stallmark.lab.command:deep"},
     examine="stallmark.lab.array:examine",
 )
