@@ -29,7 +29,7 @@ from stallmark.scenarios.variant import Tolerance
 from stallmark.stats.ceiling_search import SearchSpec
 from stallmark.stats.thresholds import PERCENTILES as SHARE_OF
 from stallmark.storage.arrivals import MOST_PER_S
-from stallmark.storage.patterns import MOST_OUTSTANDING, NAMES, RawPattern, find_pattern
+from stallmark.storage.fio import MOST_OUTSTANDING, NAMES, RawPattern, find_pattern
 from stallmark.transactions import WORKLOADS, find_workload
 from stallmark.transactions.warehouse import MOST_STREAMS
 from stallmark.transactions.workload import background_per_user

@@ -31,7 +31,7 @@ from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario
 from stallmark.stopping import StopSignal
 from stallmark.storage.emulator.arrays import PROBE_FOLDER
-from stallmark.storage.patterns import SHORT_STEPS
+from stallmark.storage.fio import SHORT_STEPS
 
 SHOW = Show(Console(file=io.StringIO()))
 SMALL: dict[str, Any] = {

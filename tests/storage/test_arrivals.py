@@ -16,8 +16,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.histogram import TOPS_US, VALUES_US, count
 from stallmark.storage import arrivals
 from stallmark.storage.arrivals import NOTHING, Arrivals, Plan, Report, Seconds, Threads, Work, documents, parse
-from stallmark.storage.fio import SKIP_BYTES
-from stallmark.storage.patterns import WEB
+from stallmark.storage.fio import SKIP_BYTES, WEB
 
 SIZE = 2**26
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.record.manifest.workload import RawPlan
-from stallmark.storage.fio import SKIP_BYTES
-from stallmark.storage.patterns import WEB, find_pattern, with_least_block
+from stallmark.storage.fio import SKIP_BYTES, WEB, find_pattern, with_least_block
 from stallmark.storage.programs import command
 
 SIZE = 2**28

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import Asked
 from stallmark.storage import fio
-from stallmark.storage.patterns import PATTERNS
+from stallmark.storage.fio import PATTERNS
 
 READ, WRITE = PATTERNS["8k-random-read"], PATTERNS["256k-sequential-write"]
 

@@ -15,7 +15,7 @@ from stallmark.record.reader import find_records
 from stallmark.storage.block_devices import InMemory
 from stallmark.storage.emulator.arrays import EmulatedArrays
 from stallmark.storage.emulator.models import ArrayModel
-from stallmark.storage.patterns import PATTERNS, SHORT_STEPS
+from stallmark.storage.fio import PATTERNS, SHORT_STEPS
 from stallmark.storage.probe import ProbePlace, in_steps, measure, record_probe
 from stallmark.storage.probe_file import LEAST_BYTES, ProbeFile, make_probe_file
 from stallmark.storage.programs import can_probe

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @parsing
 def _depths(text: str) -> tuple[int, ...]:
-    from stallmark.storage.patterns import MOST_OUTSTANDING
+    from stallmark.storage.fio import MOST_OUTSTANDING
 
     parts = re.split(r"[,\s]+", text.strip())
     if not all(part.isdecimal() and 1 <= int(part) <= MOST_OUTSTANDING for part in parts):
@@ -64,7 +64,7 @@ def probe(
     from stallmark.record.manifest.course import Scenario, Variant
     from stallmark.record.manifest.storage import Asked
     from stallmark.record.writer import experiment_folder
-    from stallmark.storage.patterns import find_patterns, steps_of
+    from stallmark.storage.fio import find_patterns, steps_of
     from stallmark.storage.probe import ProbePlace, now, record_probe, refuse_memory
     from stallmark.storage.probe_file import existing_file
     from stallmark.storage.programs import find_tool

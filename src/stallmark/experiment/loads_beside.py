@@ -28,7 +28,7 @@ from stallmark.scenarios.load import StreamsLoad
 from stallmark.scenarios.model import TimedScenario, Variant
 from stallmark.storage.arrivals import Plan, Work
 from stallmark.storage.direct_io import direct_io, least_direct_bytes
-from stallmark.storage.patterns import with_least_block
+from stallmark.storage.fio import with_least_block
 from stallmark.storage.probe import refuse_memory
 from stallmark.storage.probe_file import make_probe_file, refuse_little_space, remove_leftovers
 from stallmark.storage.programs import RawProcess, command, find_tool

@@ -29,7 +29,7 @@ from stallmark.stats.steady_state import steady_rounds
 from stallmark.stopping import later
 from stallmark.storage.block_devices import NoBlockDevice, device_behind, emulated_array_of
 from stallmark.storage.emulator.arrays import PROBE_FOLDER
-from stallmark.storage.patterns import PATTERNS
+from stallmark.storage.fio import PATTERNS
 from stallmark.storage.probe import in_steps, measure
 from stallmark.storage.probe_file import LEAST_BYTES, make_probe_file, refuse_little_space
 from stallmark.storage.programs import can_probe
