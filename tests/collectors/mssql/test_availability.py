@@ -17,7 +17,7 @@ from stallmark.collectors.mssql.io_latency import LogLatency
 from stallmark.collectors.mssql.moments import ErrorLog, PendingIO
 from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, QueryStoreWaits
 from stallmark.collectors.mssql.waits import Blocking, Deadlocks, UserWaits
-from stallmark.record.query_store import resume_command, stop_reason
+from stallmark.record.schema import resume_command, stop_reason
 
 
 @pytest.mark.parametrize("kind", [kind for kind in ANSWERS if kind is not ErrorLog])

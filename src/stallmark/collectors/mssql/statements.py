@@ -19,8 +19,7 @@ from stallmark.engines.mssql.odbc import text as constant
 from stallmark.engines.mssql.server import OLDEST_MAJOR, SQL_SERVER_2025
 from stallmark.engines.mssql.session import as_sent
 from stallmark.errors import CallFailed, StallmarkError
-from stallmark.record.query_store import resume_command, stop_reason
-from stallmark.record.schema import column
+from stallmark.record.schema import column, resume_command, stop_reason
 from stallmark.transactions.workload import StatementFacts
 
 # The statements of our databases' procedures: how often and by which plan each was executed, and what it read.

@@ -7,7 +7,7 @@ from stallmark.analysis.finding import Kind
 from stallmark.analysis.read.times import ReadKind
 from stallmark.analysis.run import RunKind
 from stallmark.format import NONE, display_name, listed, number, percent, plural, size
-from stallmark.record.query_store import resume_command, stop_reason
+from stallmark.record.schema import resume_command, stop_reason
 from stallmark.report.text import Format, NameFirst, first_three, says, scope
 from stallmark.stats.thresholds import BURST
 
