@@ -9,7 +9,6 @@ from typing import Any
 from stallmark.schema.brokerage import BROKERS, UNIT, Population
 from stallmark.transactions.brokerage.context import Context, open_context
 from stallmark.transactions.brokerage.corrections import DataMaintenance, TradeCleanup, TradeUpdate
-from stallmark.transactions.brokerage.market_answers import MarketFeed, TradeResult
 from stallmark.transactions.brokerage.read_only import (
     BrokerVolume,
     CustomerPosition,
@@ -18,7 +17,7 @@ from stallmark.transactions.brokerage.read_only import (
     TradeLookup,
     TradeStatus,
 )
-from stallmark.transactions.brokerage.trade_order import TradeOrder
+from stallmark.transactions.brokerage.trading import MarketFeed, TradeOrder, TradeResult
 from stallmark.transactions.workload import Background, Condition, UserLoad, Workload, WorkloadContext
 
 

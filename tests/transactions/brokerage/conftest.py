@@ -19,7 +19,7 @@ from stallmark.schema.deploy import batches
 from stallmark.transactions import checks
 from stallmark.transactions.brokerage import WORKLOAD
 from stallmark.transactions.brokerage.context import Context, open_context
-from stallmark.transactions.brokerage.market_answers import MarketFeed, TradeResult
+from stallmark.transactions.brokerage.trading import MarketFeed, TradeResult
 from stallmark.transactions.workload import Transaction, WorkloadContext
 
 SCALE = LOADER.scale({"customers": 1_000, "days": 0.02})

@@ -14,7 +14,7 @@ from stallmark.engines.base import Engine
 from stallmark.schema.brokerage import TRADE_KEY, price_cents, price_second, symbol
 from stallmark.transactions.brokerage import WORKLOAD
 from stallmark.transactions.brokerage.context import Context, Order, dollars, open_context
-from stallmark.transactions.brokerage.market_answers import MarketFeed, TradeResult
+from stallmark.transactions.brokerage.trading import MarketFeed, TradeResult
 from stallmark.transactions.workload import Clock, WorkloadContext
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.transactions.brokerage.context import FEED, OTHER_SHARES, MarketEmulator, Order, TapeReport
-from stallmark.transactions.brokerage.market_answers import MarketFeed, TradeResult
+from stallmark.transactions.brokerage.trading import MarketFeed, TradeResult
 
 START = datetime(2026, 11, 23, 10)
 SECURITIES = 50

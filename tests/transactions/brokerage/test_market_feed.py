@@ -12,7 +12,7 @@ from support.brokerage_orders import leave
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.transactions.brokerage.context import Context, Order, TapeReport
-from stallmark.transactions.brokerage.market_answers import MarketFeed, TradeResult
+from stallmark.transactions.brokerage.trading import MarketFeed, TradeResult
 from stallmark.transactions.workload import Outcome
 
 PLACED = "2026-11-23T09:59:58.500"

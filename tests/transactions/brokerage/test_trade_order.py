@@ -16,8 +16,7 @@ from stallmark.engines.base import Engine, Isolation, Session
 from stallmark.errors import CallFailed
 from stallmark.schema.brokerage import COMPANIES, KEY, MOST_ACCOUNTS, symbol, tax_id
 from stallmark.transactions.brokerage.context import Context, Order, dollars
-from stallmark.transactions.brokerage.market_answers import MarketFeed, TradeResult
-from stallmark.transactions.brokerage.trade_order import QUANTITIES, TradeOrder, TradeOrderInputs
+from stallmark.transactions.brokerage.trading import QUANTITIES, MarketFeed, TradeOrder, TradeOrderInputs, TradeResult
 from stallmark.transactions.workload import Outcome
 
 MARKET_TYPES, LIMIT_TYPES = ("TMB", "TMS"), ("TLB", "TLS", "TSL")

@@ -19,7 +19,7 @@ from stallmark.errors import CallFailed, ErrorClass
 from stallmark.loaders.brokerage.simulation import QUANTITIES, Holdings, Trades
 from stallmark.loaders.brokerage.trades import SETTLED_AFTER_DAYS
 from stallmark.transactions.brokerage.context import Context, MarketEmulator, Order, TapeReport
-from stallmark.transactions.brokerage.market_answers import MarketFeed, TradeResult, due_date
+from stallmark.transactions.brokerage.trading import MarketFeed, TradeResult, due_date
 from stallmark.transactions.workload import Outcome, Transaction
 
 BUYS, SELLS = ("TMB", "TLB"), ("TMS", "TLS", "TSL")

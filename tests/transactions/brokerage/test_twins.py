@@ -26,7 +26,7 @@ from stallmark.loaders.brokerage import LOADER
 from stallmark.schema.deploy import batches
 from stallmark.transactions.brokerage import WORKLOAD
 from stallmark.transactions.brokerage.context import TapeReport, open_context
-from stallmark.transactions.brokerage.market_answers import MarketFeed, TradeResult
+from stallmark.transactions.brokerage.trading import MarketFeed, TradeResult
 from stallmark.transactions.workload import Transaction, WorkloadContext
 
 SCALE = LOADER.scale({"customers": 1_000, "days": 0.02})
