@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Extensible, set_by_variables
-from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE, VERDICT
 from stallmark.cli.options import (
     FiniteRange,
     json_option,
@@ -22,7 +21,17 @@ from stallmark.cli.options import (
     target_options,
     timezone_option,
 )
-from stallmark.cli.output import Outputs, ShowInSentences, err, escape, print_markup, progress_console
+from stallmark.cli.output import (
+    CONDITION_BROKEN,
+    INCOMPLETE,
+    VERDICT,
+    Outputs,
+    ShowInSentences,
+    err,
+    escape,
+    print_markup,
+    progress_console,
+)
 from stallmark.cli.report import report_if_possible, show_report
 from stallmark.errors import CallFailed, StallmarkError, as_sentence, in_words
 from stallmark.experiment.companions import Follower, LoadByHand, LoadMachines, OwnExperiment, QuickScenario
