@@ -7,8 +7,8 @@ import pytest
 from support.command_line import stallmark
 
 from stallmark.errors import StallmarkError
-from stallmark.lab.array import in_words, long_way, model_of, sentence, sentences
 from stallmark.lab.block_device import ArrayWork
+from stallmark.lab.command import in_words, long_way, model_of, sentence, sentences
 from stallmark.storage.block_devices import ArrayFacts
 from stallmark.storage.emulator.layout import ArrayCounters
 from stallmark.storage.emulator.models import DISK_SHELF, ArrayModel, FlashCache, FlashTier

@@ -13,8 +13,8 @@ CAPABILITY = Capability(
     commands=(
         CommandEntry(_GROUP, "server", _SERVER, "stallmark.lab.command"),
         CommandEntry(_GROUP, "selftest", _SELFTEST, "stallmark.lab.command"),
-        CommandEntry(_GROUP, "array", _ARRAY, "stallmark.lab.array"),
+        CommandEntry(_GROUP, "array", _ARRAY, "stallmark.lab.command"),
     ),
     options={"doctor": "stallmark.lab.command:deep"},
-    examine="stallmark.lab.array:examine",
+    examine="stallmark.lab.command:examine",
 )
