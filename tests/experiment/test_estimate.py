@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.manifests import a_manifest
 
-from stallmark.experiment.estimate import MIB, WRITE_BYTES_PER_S, Estimate, estimate
-from stallmark.experiment.status import pace
+from stallmark.experiment.status import MIB, WRITE_BYTES_PER_S, Estimate, estimate, pace
 from stallmark.record.devices import machine_facts
 from stallmark.record.manifest.course import Machine
 from stallmark.record.writer import RecordWriter
