@@ -37,8 +37,8 @@ from stallmark.record.manifest.course import now
 from stallmark.record.manifest.workload import cut_short, ended_early
 from stallmark.record.schema import MAINTENANCE
 from stallmark.record.writer import RecordWriter
+from stallmark.scenarios.model import Phase as QueryPhase
 from stallmark.scenarios.model import QueryScenario, TimedScenario
-from stallmark.scenarios.queries import Phase as QueryPhase
 from stallmark.scenarios.timed import PlannedStep
 from stallmark.scenarios.variant import During
 from stallmark.transactions.warehouse import POWER, order
