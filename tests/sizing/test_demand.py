@@ -16,8 +16,8 @@ from support.tds.odbc import needs_odbc
 from stallmark.analysis.profile_rates import MORE, SEEN_SHARE
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
+from stallmark.record.formats import import_profile
 from stallmark.record.formats.amounts import Wanted
-from stallmark.record.formats.imported_profile import import_profile
 from stallmark.record.profile import FileClass, ProfiledServer, read_imported, read_profile, write_imported
 from stallmark.sizing.demand import COLUMNS as MEASURES
 from stallmark.sizing.demand import MOST_TOGETHER, TOGETHER, WindowSearch, demand_of

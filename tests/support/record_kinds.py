@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from stallmark.attach.attach import Request, Wanted, attach
+from stallmark.record.formats import import_profile
 from stallmark.record.formats.amounts import Wanted as WantedProfile
-from stallmark.record.formats.imported_profile import import_profile
 from stallmark.record.profile import ProfiledServer, ProfileManifest, Session
 from stallmark.record.profile_counters import ProfileWriter
 from stallmark.record.reader import Record

@@ -86,9 +86,9 @@ def profile(
     """
     if files:
         _refuse_both(planned_s)
+        from stallmark.record.formats import import_profile
         from stallmark.record.formats.amounts import Wanted
         from stallmark.record.formats.dates import schedule_from
-        from stallmark.record.formats.imported_profile import import_profile
 
         wanted = Wanted(_classes(classes), zone, dates, _names(names), schedule_from(start, interval_s, zone))
         import_profile(files, folder, wanted, anonymous=anonymous)

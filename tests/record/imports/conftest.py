@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from stallmark.record.formats import import_profile
 from stallmark.record.formats.amounts import Wanted
-from stallmark.record.formats.imported_profile import import_profile
 from stallmark.record.profile import Intervals, ProfileManifest, read_imported
 
 

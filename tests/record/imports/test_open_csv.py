@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
+from stallmark.record.formats import import_profile
 from stallmark.record.formats.amounts import Wanted
-from stallmark.record.formats.imported_profile import import_profile
 from stallmark.record.formats.open_csv import NAMES
 from stallmark.record.formats.sample import in_quotes
 from stallmark.record.profile import read_imported

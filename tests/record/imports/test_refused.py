@@ -9,8 +9,8 @@ from tests.support import recorders
 from tests.support.recorders import Moment
 
 from stallmark.errors import StallmarkError
+from stallmark.record.formats import import_profile
 from stallmark.record.formats.amounts import Wanted
-from stallmark.record.formats.imported_profile import import_profile
 
 SAMPLES = Path(__file__).parent / "samples"
 MOMENTS = [Moment(1772445600.0 + 15 * n, {"sda": (n * 30.0,) * 6, "sdb": (n * 60.0,) * 6}, n, n * 10) for n in range(5)]

@@ -13,9 +13,9 @@ from tests.support import recorders
 from tests.support.recorders import Moment
 
 from stallmark.errors import StallmarkError
+from stallmark.record.formats import import_profile
 from stallmark.record.formats.amounts import Wanted
 from stallmark.record.formats.dates import Schedule
-from stallmark.record.formats.imported_profile import import_profile
 from stallmark.record.profile import read_imported
 
 BEGIN, STEP_S = 1772445600.0, 15

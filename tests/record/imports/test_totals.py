@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.support import recorders
 from tests.support.recorders import IO, Moment
 
+from stallmark.record.formats import import_profile
 from stallmark.record.formats.amounts import Wanted
-from stallmark.record.formats.imported_profile import import_profile
 from stallmark.record.profile import FileClass, Intervals, read_imported
 
 BEGIN = 1772445600.0  # 2026-03-02 10:00 UTC
