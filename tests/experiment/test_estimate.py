@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.manifests import a_manifest
 
 from stallmark.experiment.status import MIB, WRITE_BYTES_PER_S, Estimate, estimate, pace
-from stallmark.record.devices import machine_facts
+from stallmark.record.manifest import machine_facts
 from stallmark.record.manifest.course import Machine
 from stallmark.record.writer import RecordWriter
 from stallmark.report.text import experiment

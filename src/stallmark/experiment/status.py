@@ -17,8 +17,7 @@ from stallmark.errors import StallmarkError
 from stallmark.experiment.remaining_runs import command, order_of, refuse_run, scenario_of, with_records
 from stallmark.loaders.load import expected_bytes
 from stallmark.loaders.plan import loader_for
-from stallmark.record.devices import machine_facts
-from stallmark.record.manifest import FILE, Manifest, read_manifest
+from stallmark.record.manifest import FILE, Manifest, machine_facts, read_manifest
 from stallmark.record.manifest.course import Machine
 from stallmark.record.reader import Record, find_records, other_kind
 from stallmark.scenarios.base import PlannedRun
