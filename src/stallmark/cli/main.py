@@ -53,6 +53,7 @@ MODULES = {
     "check": "build",
     "copies": "db",
     "status": "runs",
+    "probe": "run",
     "plan": "compare",
     "whatif": "compare",
     "sql": "tables",
