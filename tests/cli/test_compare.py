@@ -15,7 +15,7 @@ from support.read_once import kept_summaries, read_once
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.metrics import METRICS
-from stallmark.report.exports import HEADER
+from stallmark.report.results import HEADER
 
 __all__ = ["kept_summaries", "read_once"]
 pytestmark = pytest.mark.usefixtures("read_once")

@@ -424,4 +424,4 @@ def test_what_only_reads_files_loads_no_driver_and_no_database():
 
 def test_a_command_that_draws_no_chart_imports_no_plotly(tmp_path):
     loaded = modules_after(f"stallmark whatif {tmp_path}", f"stallmark runs --out {tmp_path}")
-    assert "stallmark.report.briefs" in loaded and "plotly" not in loaded
+    assert "stallmark.report.results" in loaded and "plotly" not in loaded

@@ -12,8 +12,8 @@ from stallmark.analysis.prediction import predict_throughputs
 from stallmark.analysis.step_summary import NoteKind
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
-from stallmark.report.briefs import predictions_in_brief
 from stallmark.report.renderers import in_terminal
+from stallmark.report.results import predictions_in_brief
 from stallmark.report.sections import cause as cause_tables
 
 WAITS = {"io": 0.72, "wal": 0.06, "lock": 0.04, "client": 0.03, "other": 0.01}

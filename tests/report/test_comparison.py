@@ -15,9 +15,9 @@ from support.terminal import printed
 from stallmark.analysis.compare.claims import plan_runs
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.report.briefs import plan_in_brief
 from stallmark.report.comparison import summary_for_a_ticket
 from stallmark.report.renderers import in_terminal
+from stallmark.report.results import plan_in_brief
 from stallmark.report.text import term
 
 HURT = "<script>window.hurt=1</script>|`*![](http://evil.example/)@all\x1b[31m\u202e"

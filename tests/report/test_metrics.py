@@ -21,8 +21,8 @@ from stallmark.analysis.thresholds import judge, parse_threshold
 from stallmark.record.manifest.storage import Device, Devices
 from stallmark.record.reader import Record
 from stallmark.report.comparison import summary_for_a_ticket
-from stallmark.report.exports import THRESHOLDS, experiment_cases
 from stallmark.report.renderers import in_json
+from stallmark.report.results import THRESHOLDS, experiment_cases
 from stallmark.report.sections.environment import devices
 from stallmark.report.sections.validity import failures
 from stallmark.report.text import reading

@@ -66,8 +66,8 @@ def compare(
     from stallmark.analysis.thresholds import fail_rule
     from stallmark.cli.summaries import summarise_each
     from stallmark.report.comparison import comparison_document, summary_for_a_ticket
-    from stallmark.report.exports import FAIL_IF, Case, comparison_case
     from stallmark.report.renderers import dumped, in_json, page_beside, write_pages
+    from stallmark.report.results import FAIL_IF, Case, comparison_case
 
     if junit and rule is None:
         raise StallmarkError("--junit has nothing that could fail: name a rule with --fail-if.")
@@ -158,7 +158,7 @@ def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
     """
     from stallmark.analysis.compare.claims import plan_runs
     from stallmark.cli.summaries import summarise_each_alike
-    from stallmark.report.briefs import plan_in_brief
+    from stallmark.report.results import plan_in_brief
 
     wanted = _share(difference)
     plans = _make_each(summarise_each_alike(runs), lambda experiment: plan_runs(experiment.runs, wanted))
@@ -191,7 +191,7 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
     """
     from stallmark.analysis.prediction import WHAT_IF_MS, predict_throughputs
     from stallmark.cli.summaries import summarise_each_alike
-    from stallmark.report.briefs import predictions_in_brief
+    from stallmark.report.results import predictions_in_brief
     from stallmark.report.text import sentence
 
     times_ms = [_milliseconds(text) for text in reads] or list(WHAT_IF_MS)

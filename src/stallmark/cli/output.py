@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stallmark.analysis.finding import Finding
     from stallmark.experiment.status import Estimate
     from stallmark.report.document import Document
-    from stallmark.report.exports import Case
+    from stallmark.report.results import Case
 
 T = TypeVar("T")
 
@@ -168,7 +168,7 @@ class Outputs:
     def write_junit(self, cases: "Sequence[Case]") -> None:
         """Write the demands on the result to the file that was asked for."""
         from stallmark.report import write_whole
-        from stallmark.report.exports import in_junit
+        from stallmark.report.results import in_junit
 
         if self.junit:
             write_whole(in_junit(cases), self.junit)

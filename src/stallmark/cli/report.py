@@ -15,7 +15,7 @@ from stallmark.errors import StallmarkError, as_reason, as_sentence
 
 if TYPE_CHECKING:
     from stallmark.analysis.thresholds import Rule
-    from stallmark.report.exports import Case
+    from stallmark.report.results import Case
 
 
 @click.command(cls=Command)
@@ -43,7 +43,7 @@ def report(
 ) -> None:  # fmt: skip
     """Write the report of run records, a server's profile or a sizing, from the records alone."""
     from stallmark.analysis.thresholds import fail_rule
-    from stallmark.report.exports import FAIL_IF
+    from stallmark.report.results import FAIL_IF
 
     failing = None if rule is None else fail_rule(rule, of_runs=True)
     name = "report.html" if len(runs) == 1 else "report-of-several.html"  # the first has one of its own
@@ -89,8 +89,8 @@ def show_report(
     from stallmark.analysis.experiment import common_kind
     from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records, other_kind
-    from stallmark.report.exports import experiment_cases, run_case
     from stallmark.report.kinds import find_kind
+    from stallmark.report.results import experiment_cases, run_case
     from stallmark.report.text.experiment import NO_SLIDE
 
     folder, other = next(((run, name) for run in runs if (name := other_kind(run))), (runs[0], None))

@@ -202,7 +202,7 @@ def run(
 
 def _report(folder: Path, outputs: Outputs) -> list[str]:
     """Write the report of an experiment; return a reason for each threshold that was not met."""
-    from stallmark.report.exports import THRESHOLDS
+    from stallmark.report.results import THRESHOLDS
 
     cases = show_report([folder], replace(outputs, page=folder / "report.html"))
     outputs.write_junit(cases)

@@ -17,7 +17,7 @@ from stallmark.errors import StallmarkError, in_words
 
 if TYPE_CHECKING:
     from stallmark.experiment.status import Status
-    from stallmark.report.briefs import Past
+    from stallmark.report.results import Past
 
 
 @click.command(cls=Command)
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @json_option
 def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
     """List past experiments; with a SCENARIO, its throughput over time."""
-    from stallmark.report.briefs import count_kept_thresholds, result, trend
+    from stallmark.report.results import count_kept_thresholds, result, trend
     from stallmark.report.table import InTerminal
 
     everything = list(_past(out_dir))
@@ -68,7 +68,7 @@ def _past(out_dir: Path) -> Iterator["Past"]:
     from stallmark.experiment.remaining_runs import INTERRUPTED
     from stallmark.experiment.status import State, status
     from stallmark.record.reader import find_records
-    from stallmark.report.briefs import Past
+    from stallmark.report.results import Past
 
     for folder in sorted({path.parent.parent for path in out_dir.glob("*/*/manifest.json")}):
         if folder.name == INTERRUPTED:

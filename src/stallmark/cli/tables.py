@@ -52,7 +52,7 @@ def export(runs: tuple[Path, ...], folder: Path | None, file: TextIO | None) -> 
         refuse_target(Path(file.name))
     if file:
         from stallmark.cli.summaries import summarise_each
-        from stallmark.report.exports import write_flat
+        from stallmark.report.results import write_flat
 
         write_flat(summarise_each(runs), file)
     if folder:
