@@ -18,7 +18,7 @@ from stallmark.analysis.prediction import predict
 from stallmark.analysis.run import RunSummary
 from stallmark.record.manifest.storage import Array, Devices
 from stallmark.stats.curve_search import MIB
-from stallmark.stats.student import pooled_spread
+from stallmark.stats.inference import pooled_spread
 
 SIZES = (16, 32, 64, 128, 256, 512)
 KNEE = cliff(48 * MIB)

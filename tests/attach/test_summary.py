@@ -21,7 +21,7 @@ from stallmark.attach.summary import Sampled, choose, correlate, kind_of
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 from stallmark.report.experiment import experiment_in_json
-from stallmark.stats.dependence import correlate_changes
+from stallmark.stats.inference import correlate_changes
 
 TRUTH = Truth(warm_up_s=5, noise=0.1, steps=(Step(10, 330.0, name="10"), Step(30, 520.0, name="30")), measured_s=60)
 

@@ -10,7 +10,7 @@ from support.synthetic_series import autoregressive
 from support.synthetic_shapes import Shape
 
 from stallmark.stats import steady_state
-from stallmark.stats.dependence import binned, correlate_changes, effective_size, elasticity, lag
+from stallmark.stats.inference import binned, correlate_changes, effective_size, elasticity, lag
 from stallmark.stats.steady_state import steady_rounds
 from stallmark.stats.thresholds import STEADY_ROUNDS
 

@@ -6,7 +6,7 @@ import scipy  # its parts are imported when first asked for
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from stallmark.stats import student as statistics
+from stallmark.stats import inference as statistics
 
 SPREAD = 0.02
 PAIRS = 200

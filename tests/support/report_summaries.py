@@ -16,7 +16,7 @@ from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity import ValidityKind
 from stallmark.record.manifest import DeviceLabel, Manifest
 from stallmark.record.manifest.course import Condition
-from stallmark.stats.dependence import Correlation
+from stallmark.stats.inference import Correlation
 from support.manifests import on
 from support.steps import changed_step, step_of
 

@@ -25,7 +25,7 @@ from stallmark.analysis.read.times import Interval
 from stallmark.analysis.read.waits import WaitParts
 from stallmark.analysis.step_summary import Associated, Association, Budget, Demands, NoteKind, Source, StepCause
 from stallmark.record.manifest import Manifest
-from stallmark.stats.dependence import binned, correlate_changes, elasticity, lag
+from stallmark.stats.inference import binned, correlate_changes, elasticity, lag
 from stallmark.stats.thresholds import (
     ABOVE,
     ASSOCIATION_BIN_S,

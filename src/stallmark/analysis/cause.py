@@ -27,7 +27,7 @@ from stallmark.analysis.cause_evidence import (
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.prediction import check_model
 from stallmark.analysis.step_summary import PARTS, STORAGE, Source, StepSummary
-from stallmark.stats import student as statistics
+from stallmark.stats import inference as statistics
 from stallmark.stats.thresholds import ABOVE, CAUSE_LITTLE, CAUSE_MOST, CONFIDENCE, DEVICE_FREE, SAME
 
 _NUMBERS = {"read": ComparedFigure.READS, "log": ComparedFigure.SYNCS, "other_io": ComparedFigure.WRITES}

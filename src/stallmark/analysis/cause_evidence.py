@@ -11,7 +11,7 @@ from stallmark.analysis.metrics import complete_mean, sampling_uncertainty
 from stallmark.analysis.prediction import ModelTest
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.step_summary import STORAGE, Source, StepSummary
-from stallmark.stats import student as statistics
+from stallmark.stats import inference as statistics
 from stallmark.stats.thresholds import RARE
 
 # The cause of a difference, as the report, the terminal and `--json` show it: why B differs from A.

@@ -18,7 +18,7 @@ from stallmark.analysis.read.io import mailboxes
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest.workload import LevelSeen
-from stallmark.stats import student
+from stallmark.stats import inference
 from stallmark.stats.thresholds import MAILBOX_IOPS
 
 # The values of a ceiling, from the levels that a search tried. The replicate is the run.
@@ -98,7 +98,9 @@ def mean_ceiling(levels: Sequence[tuple[float, float]]) -> tuple[float, float, f
     two levels.
     """
     logs = np.log([math.sqrt(holds * breaks) for holds, breaks in levels])
-    ends = [float(np.exp(end)) for end in student.paired(np.zeros(len(logs)), logs).interval()] if len(logs) > 1 else []
+    ends = (
+        [float(np.exp(end)) for end in inference.paired(np.zeros(len(logs)), logs).interval()] if len(logs) > 1 else []
+    )
     low, high = min([*ends, *(holds for holds, _ in levels)]), max([*ends, *(breaks for _, breaks in levels)])
     return float(np.exp(logs.mean())), low, high
 

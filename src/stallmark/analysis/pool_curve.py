@@ -17,7 +17,7 @@ from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest import DeviceLabel
 from stallmark.record.manifest.course import ChosenSize
 from stallmark.stats.curve_search import FEWEST, LeftOut, MonotoneCurve, Way, smallest_enough
-from stallmark.stats.student import paired, pooled_spread
+from stallmark.stats.inference import paired, pooled_spread
 from stallmark.stats.thresholds import CONFIDENCE, REPLICATES, SAME
 
 # The values of a memory curve, with their units. The replicate is the run.

@@ -25,7 +25,7 @@ from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.format import Shown
 from stallmark.record.manifest import Manifest, dram_of, is_data_emulated
 from stallmark.record.manifest.storage import Pattern, ProbeResult, ProbeStep
-from stallmark.stats.student import paired
+from stallmark.stats.inference import paired
 from stallmark.stats.thresholds import CONFIDENCE, PROBE_BATCHES, PROBE_DRIFT
 
 

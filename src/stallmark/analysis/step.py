@@ -60,7 +60,7 @@ from stallmark.analysis.validity import (
 from stallmark.record.manifest import emulated_roles, storage_label
 from stallmark.record.manifest.storage import Device, Role
 from stallmark.record.reader import Record
-from stallmark.stats.dependence import Correlation, correlate_changes
+from stallmark.stats.inference import Correlation, correlate_changes
 from stallmark.stats.thresholds import LATE_FLOOR_PER_S
 
 

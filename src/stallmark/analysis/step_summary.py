@@ -34,7 +34,7 @@ from stallmark.analysis.service_level import ServiceLevel
 from stallmark.analysis.steady import Steadiness
 from stallmark.record.manifest import DeviceLabel
 from stallmark.record.manifest.workload import Waited
-from stallmark.stats.dependence import Correlation
+from stallmark.stats.inference import Correlation
 from stallmark.stats.thresholds import ABOVE
 
 PARTS = ("read", "log", "other_io", "unknown", "lock", "cpu", "client", "queue", "rest")

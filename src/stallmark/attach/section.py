@@ -29,7 +29,7 @@ from stallmark.report.figures import (
 )
 from stallmark.report.table import Rows, Table, number, word
 from stallmark.report.text import sentence, term
-from stallmark.stats.dependence import Correlation
+from stallmark.stats.inference import Correlation
 
 HEAD, PLOT, GAP, FOOT = 34, 70, 26, 74  # px: above the first plot, a plot, between two, the axis below
 

@@ -18,7 +18,7 @@ from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.read.times import Interval
 from stallmark.record.manifest.course import External
 from stallmark.record.reader import Record
-from stallmark.stats.dependence import Correlation, correlate_changes
+from stallmark.stats.inference import Correlation, correlate_changes
 
 # The kinds of counters of other tools, told from their names: those of Perfmon, sysstat and arrays.
 

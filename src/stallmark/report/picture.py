@@ -28,7 +28,7 @@ from stallmark.report.text import experiment as words
 from stallmark.report.text import term
 from stallmark.report.text.device import EMULATED
 from stallmark.report.text.reading import in_words
-from stallmark.stats.student import paired
+from stallmark.stats.inference import paired
 from stallmark.stats.thresholds import REPLICATES
 
 # Drawings of our own: shapes as dicts, and as elements of SVG.

@@ -16,7 +16,7 @@ from stallmark.analysis.run import RunSummary
 from stallmark.analysis.steady import Judgement, incomparable
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity import ValidityKind
-from stallmark.stats import student as statistics
+from stallmark.stats import inference as statistics
 from stallmark.stats.thresholds import (
     AGAIN,
     CONFIDENCE,

@@ -34,7 +34,7 @@ from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest import emulated_roles
-from stallmark.stats import student as statistics
+from stallmark.stats import inference as statistics
 from stallmark.stats.thresholds import CONFIDENCE, REPLICATES
 
 T = TypeVar("T")

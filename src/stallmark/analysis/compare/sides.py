@@ -22,7 +22,7 @@ from stallmark.analysis.metrics import (
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
-from stallmark.stats import student as statistics
+from stallmark.stats import inference as statistics
 from stallmark.stats.thresholds import REPLICATES
 
 # The sides of a comparison: which runs are pairs, and in what order they were made.

@@ -55,7 +55,7 @@ from stallmark.analysis.metrics import Metric
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
-from stallmark.stats.student import welch
+from stallmark.stats.inference import welch
 from stallmark.stats.thresholds import CONFIDENCE
 
 MOST_BATCHES, BATCH_S = 20, 5

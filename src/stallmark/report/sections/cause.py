@@ -34,7 +34,7 @@ from stallmark.report.text import PART_NAMES, reading, sentence
 from stallmark.report.text import cause as words
 from stallmark.report.text.device import law_words
 from stallmark.report.text.reading import Panel
-from stallmark.stats.dependence import Correlation
+from stallmark.stats.inference import Correlation
 from stallmark.stats.thresholds import ASSOCIATION_BIN_S, CONFIDENCE
 
 WAIT_NAMES = {
