@@ -7,7 +7,7 @@ import click
 
 from stallmark.cli.options import page_option
 from stallmark.errors import StallmarkError
-from stallmark.experiment.companions import LoadByHand
+from stallmark.experiment import LoadByHand
 
 if TYPE_CHECKING:
     from stallmark.scenarios.model import AnyScenario

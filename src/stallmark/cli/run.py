@@ -36,7 +36,7 @@ from stallmark.cli.output import (
 )
 from stallmark.cli.report import report_if_possible, reporting, show_report
 from stallmark.errors import CallFailed, StallmarkError, as_sentence, in_words
-from stallmark.experiment.companions import Follower, LoadByHand, LoadMachines, OwnExperiment, QuickScenario
+from stallmark.experiment import Follower, LoadByHand, LoadMachines, OwnExperiment, QuickScenario
 from stallmark.experiment.progress import Phase, Show
 from stallmark.stopping import StopSignal
 

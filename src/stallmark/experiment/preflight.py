@@ -13,8 +13,7 @@ from stallmark.engines import copied
 from stallmark.engines.abilities import Ability, Missing, required
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
-from stallmark.experiment import loads_beside, storage_work
-from stallmark.experiment.companions import LoadByHand
+from stallmark.experiment import LoadByHand, loads_beside, storage_work
 from stallmark.experiment.work import MostUsers, as_planned, most_sessions, search_plan
 from stallmark.loaders.databases import foreign_object
 from stallmark.loaders.ledger import Entry

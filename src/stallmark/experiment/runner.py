@@ -12,8 +12,8 @@ from stallmark import engines, format
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, NotGivenBack, ServerLost, StallmarkError, as_reason, as_sentence, in_words
+from stallmark.experiment import LoadByHand, LoadMachines
 from stallmark.experiment.any_run import AnyRun, RunOrder
-from stallmark.experiment.companions import LoadByHand, LoadMachines
 from stallmark.experiment.manifest import EndNote, Place, PreparedStorage
 from stallmark.experiment.preflight import (
     advice,

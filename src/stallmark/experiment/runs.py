@@ -16,8 +16,8 @@ from stallmark.driver.searched_load import IOSample, SearchedLoad
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed
+from stallmark.experiment import LoadByHand
 from stallmark.experiment.any_run import AnyRun, RunOrder
-from stallmark.experiment.companions import LoadByHand
 from stallmark.experiment.loads_beside import LoadsBeside, drawn_query
 from stallmark.experiment.progress import Phase
 from stallmark.experiment.work import (

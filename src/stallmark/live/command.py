@@ -12,7 +12,7 @@ from stallmark.cli.command import Command
 from stallmark.cli.options import experiment_options, page_option
 from stallmark.cli.output import err, escape, print_markup
 from stallmark.errors import StallmarkError
-from stallmark.experiment.companions import Follower
+from stallmark.experiment import Follower
 from stallmark.stopping import StopSignal, ask
 
 if TYPE_CHECKING:

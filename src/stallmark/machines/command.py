@@ -10,7 +10,7 @@ from stallmark.cli.options import server_option
 from stallmark.cli.output import err
 from stallmark.driver.load import MASTER_PORT, ExpectedMachines
 from stallmark.errors import StallmarkError
-from stallmark.experiment.companions import LoadMachines
+from stallmark.experiment import LoadMachines
 from stallmark.experiment.progress import Show
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from stallmark.cli.command import Command, environment_prefix
 from stallmark.cli.options import json_option, target_options
 from stallmark.cli.output import escape, out, print_markup
 from stallmark.errors import StallmarkError
-from stallmark.experiment.companions import QuickScenario
+from stallmark.experiment import QuickScenario
 from stallmark.redact import holds_secret, names_secret
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from stallmark.cli.output import INCOMPLETE, STANDARD_OUTPUT, VERDICT, Outputs, 
 from stallmark.cli.report import report_if_possible, show_report
 from stallmark.cli.runs import Progress
 from stallmark.errors import CallFailed, StallmarkError, as_sentence
-from stallmark.experiment.companions import LoadMachines, OwnExperiment
+from stallmark.experiment import LoadMachines, OwnExperiment
 from stallmark.experiment.progress import Phase, Show
 from stallmark.stopping import StopSignal
 

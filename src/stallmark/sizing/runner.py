@@ -18,7 +18,7 @@ from stallmark.analysis.loads import LoadsSummary, summarise_loads
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
-from stallmark.experiment.companions import LoadMachines
+from stallmark.experiment import LoadMachines
 from stallmark.experiment.preflight import refuse_what_cannot_be
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.runner import Runner
