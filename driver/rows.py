@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from stallmark.errors import ErrorClass
-from stallmark.record.packed_histogram import Histogram
+from stallmark.record import Histogram
 
 Whole = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 """A whole number that a column of a record can hold."""

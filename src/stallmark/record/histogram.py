@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stallmark.record.packed_histogram import Histogram
+from stallmark.record import Histogram
 
 if TYPE_CHECKING:
     import pyarrow as pa
