@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from stallmark.errors import StallmarkError
-from stallmark.loaders.plan import Batch, Filler, Loader, Piece, Scale, TableGroup, rows_of_batch
+from stallmark.loaders import Batch, Filler, Loader, Piece, Scale, TableGroup, rows_of_batch
 from stallmark.schema.bank import ACCOUNTS_PER_BRANCH, MOST_BRANCHES, TELLERS_PER_BRANCH
 
 BATCH_ROWS = 100_000

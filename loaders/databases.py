@@ -6,10 +6,9 @@ from functools import partial
 from typing import Any, Protocol
 
 from stallmark.engines.base import Engine
-from stallmark.loaders import ledger, load
+from stallmark.loaders import BatchShare, LoadPlan, Scale, ledger, load, loader_for
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import Buildable, BuildProgress, BuildResult, Recognition
-from stallmark.loaders.plan import BatchShare, LoadPlan, Scale, loader_for
 from stallmark.schema import deploy
 from stallmark.schema.ddl import Ddl
 

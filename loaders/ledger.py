@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
-from stallmark.loaders.plan import Batch
+from stallmark.loaders import Batch
 from stallmark.schema import joined, version_of
 from stallmark.schema.deploy import DATABASE, LEDGER, connected
 

@@ -12,9 +12,8 @@ from stallmark import format
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError
-from stallmark.loaders import ledger, worker
+from stallmark.loaders import Batch, BatchShare, Loader, LoadPlan, Scale, checked_seed, ledger, loader_for, worker
 from stallmark.loaders.ledger import Identity
-from stallmark.loaders.plan import Batch, BatchShare, Loader, LoadPlan, Scale, checked_seed, loader_for
 from stallmark.schema import deploy, parts_of, versions_in
 from stallmark.schema.ddl import Ddl, ddl_of
 from stallmark.schema.deploy import OWN_TABLES, Deployable, things_of_others

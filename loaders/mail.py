@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.errors import StallmarkError
-from stallmark.loaders.plan import Batch, Loader, Piece, Scale, TableGroup, digits, finite, rows_of_batch
+from stallmark.loaders import Batch, Loader, Piece, Scale, TableGroup, digits, finite, rows_of_batch
 from stallmark.schema import words
 from stallmark.schema.draw import Bools, Ints, percent, whole
 from stallmark.schema.mail import (

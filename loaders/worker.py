@@ -27,7 +27,7 @@ import msgspec
 from stallmark.engines import open_engine, sql_file
 from stallmark.engines.base import BulkWriter, Engine
 from stallmark.errors import CallFailed, StallmarkError
-from stallmark.loaders.plan import Batch, Loader, Piece, Scale, loader_for
+from stallmark.loaders import Batch, Loader, Piece, Scale, loader_for
 from stallmark.processes import exit_clause, kill, start_module, write_order
 
 # Literals, because a bulk writer takes no parameters; group names are ours.

@@ -18,7 +18,7 @@ from pydantic import (
 from stallmark import capabilities, format
 from stallmark.engines.abilities import BackupOptions
 from stallmark.engines.mssql.server import LEAST_LEVEL, WHY_LEAST_LEVEL
-from stallmark.loaders.plan import checked_seed, loader_for
+from stallmark.loaders import checked_seed, loader_for
 from stallmark.quantities import Seconds, Size, SizeOrZero, parse_size
 from stallmark.scenarios import Section, refusing
 from stallmark.schema import placement as placement

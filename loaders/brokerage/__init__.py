@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stallmark.errors import StallmarkError
+from stallmark.loaders import Batch, Loader, Piece, Scale, TableGroup, finite
 from stallmark.loaders.brokerage import counts, fixed
 from stallmark.loaders.brokerage.companies import Days, companies, daily_market, last_trade, news, securities
 from stallmark.loaders.brokerage.counts import MOST_CUSTOMERS, MOST_DAYS, split
 from stallmark.loaders.brokerage.trades import TradeGroup, customers
-from stallmark.loaders.plan import Batch, Loader, Piece, Scale, TableGroup, finite
 from stallmark.schema import words
 from stallmark.schema.brokerage import COMPANIES, SECURITIES, TRADES_PER_DAY, UNIT, Population
 from stallmark.schema.words import COMPRESSIBILITIES, COMPRESSIBILITY

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stallmark.loaders import Piece, strings
 from stallmark.loaders.brokerage.counts import COMPETITORS, NEWS, WEEK_DAYS
 from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS, INDUSTRIES, addresses, codes, exchange_of, people
 from stallmark.loaders.brokerage.simulation import LONGEST_S
-from stallmark.loaders.plan import Piece, strings
 from stallmark.schema import words
 from stallmark.schema.brokerage import (
     DAY_S,

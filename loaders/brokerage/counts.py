@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from stallmark import format
 from stallmark.errors import StallmarkError
-from stallmark.loaders.plan import LoadPlan, TableGroup
+from stallmark.loaders import LoadPlan, TableGroup
 from stallmark.schema.brokerage import (
     BROKERS,
     COMPANIES,

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stallmark.loaders import Piece, digits
 from stallmark.loaders.brokerage.counts import FIXED_ROWS
-from stallmark.loaders.plan import Piece, digits
 from stallmark.schema import words
 from stallmark.schema.brokerage import EXCHANGES, Population, address_key_of_exchange
 from stallmark.schema.draw import Ints, whole

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stallmark.loaders import Piece, digits
 from stallmark.loaders.brokerage.companies import security_names, symbols
 from stallmark.loaders.brokerage.fixed import (
     BAND_ENDS,
@@ -22,7 +23,6 @@ from stallmark.loaders.brokerage.fixed import (
     tax_rates,
 )
 from stallmark.loaders.brokerage.simulation import LIMIT_BUY, QUANTITIES, STRETCH, Completed, History, Simulation
-from stallmark.loaders.plan import Piece, digits
 from stallmark.schema import words
 from stallmark.schema.brokerage import (
     ACCOUNTS,

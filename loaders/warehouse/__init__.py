@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.loaders.plan import Batch, Loader, Piece, Scale, Supply, TableGroup
+from stallmark.loaders import Batch, Loader, Piece, Scale, Supply, TableGroup
 from stallmark.processes import exit_clause, hang_up, write_order
 from stallmark.redact import environment
 from stallmark.schema import warehouse

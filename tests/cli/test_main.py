@@ -18,7 +18,7 @@ from stallmark.capabilities import installed
 from stallmark.cli.command import Unloaded
 from stallmark.cli.main import main
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
-from stallmark.loaders.plan import loader_for
+from stallmark.loaders import loader_for
 from stallmark.scenarios.read import shipped
 from stallmark.transactions import WORKLOADS
 

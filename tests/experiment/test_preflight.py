@@ -38,7 +38,7 @@ from stallmark.experiment.runs import Run
 from stallmark.experiment.target import Target
 from stallmark.lab.selftest_checks import selftest
 from stallmark.lab.server_order import SHARE_OF_SQL_SERVER, ServerOrder
-from stallmark.loaders.plan import LoadPlan, loader_for
+from stallmark.loaders import LoadPlan, loader_for
 from stallmark.quantities import parse_size
 from stallmark.scenarios.model import Scenario
 from stallmark.scenarios.read import read_scenario, shipped

@@ -18,7 +18,7 @@ from stallmark.experiment.manifest import Place, PreparedStorage
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import ExperimentEnd, Runner
 from stallmark.experiment.runs import QueryRun
-from stallmark.loaders.plan import loader_for
+from stallmark.loaders import loader_for
 from stallmark.record.reader import Record, find_records
 from stallmark.scenarios.model import QueryScenario
 from stallmark.transactions import find_workload

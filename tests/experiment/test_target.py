@@ -24,8 +24,8 @@ from stallmark.errors import CallFailed, ErrorClass, StallmarkError, in_words
 from stallmark.experiment import target
 from stallmark.experiment.preflight import refuse_what_cannot_be
 from stallmark.experiment.target import Target
+from stallmark.loaders import LARGEST_SEED
 from stallmark.loaders.load import build
-from stallmark.loaders.plan import LARGEST_SEED
 from stallmark.scenarios.model import WorkloadChoice
 from stallmark.transactions.bank import WORKLOAD
 

@@ -22,10 +22,9 @@ from stallmark.experiment.runner import Runner
 from stallmark.experiment.target import Target
 from stallmark.lab import selftest_checks
 from stallmark.lab.selftest_checks import Selftest, SelftestResult, Trial
-from stallmark.loaders import ledger
+from stallmark.loaders import ledger, loader_for
 from stallmark.loaders.ledger import Identity
 from stallmark.loaders.load import build
-from stallmark.loaders.plan import loader_for
 from stallmark.schema.deploy import OWN_TABLES, create_tables
 from stallmark.stopping import StopSignal
 from stallmark.transactions.bank import WORKLOAD as BANK

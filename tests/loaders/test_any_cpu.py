@@ -12,8 +12,8 @@ DIGEST = """
 import hashlib
 from io import BytesIO
 from pyarrow import csv
-from stallmark.loaders.plan import loader_for
-from stallmark.loaders.plan import Batch
+from stallmark.loaders import loader_for
+from stallmark.loaders import Batch
 digest = hashlib.sha256()
 for workload, scale in %r.items():
     loader = loader_for(workload)

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
-from stallmark.loaders import bank
+from stallmark.loaders import POOL, WORD, Batch, Filler, LoadPlan, bank, digits
 from stallmark.loaders.bank import LOADER
-from stallmark.loaders.plan import POOL, WORD, Batch, Filler, LoadPlan, digits
 from stallmark.schema.bank.tables import METADATA
 
 TABLES = st.sampled_from([bank.accounts, bank.tellers, bank.branches])

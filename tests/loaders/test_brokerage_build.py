@@ -13,10 +13,9 @@ from support.kept_databases import kept_database
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import StallmarkError
-from stallmark.loaders import ledger
+from stallmark.loaders import BatchShare, LoadPlan, ledger
 from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.load import BuildProgress, build, recognise
-from stallmark.loaders.plan import BatchShare, LoadPlan
 from stallmark.schema.brokerage.tables import METADATA
 from stallmark.transactions.brokerage import WORKLOAD
 

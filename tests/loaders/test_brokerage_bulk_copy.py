@@ -22,8 +22,8 @@ from support.tsql import parser
 
 from stallmark.engines.mssql.bulk import BulkCopyWriter
 from stallmark.errors import CallFailed
+from stallmark.loaders import Batch
 from stallmark.loaders.brokerage import LOADER
-from stallmark.loaders.plan import Batch
 from stallmark.loaders.worker import load_batch
 from stallmark.schema.brokerage.tables import METADATA
 

@@ -18,9 +18,9 @@ from stallmark.engines.mssql.bulk import BulkCopyWriter, InsertWriter
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded_server import EmbeddedServer
+from stallmark.loaders import Batch, BatchShare, LoadPlan
 from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.load import build
-from stallmark.loaders.plan import Batch, BatchShare, LoadPlan
 from stallmark.loaders.worker import AlreadyLoaded, load_batch
 from stallmark.schema.brokerage.tables import METADATA
 from stallmark.transactions import checks

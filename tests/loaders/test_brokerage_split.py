@@ -7,10 +7,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
+from stallmark.loaders import loader_for
 from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.brokerage.counts import LEAST_DAYS, MOST_CUSTOMERS, MOST_DAYS, estimated_bytes, split
 from stallmark.loaders.load import expected_bytes
-from stallmark.loaders.plan import loader_for
 from stallmark.schema.brokerage import UNIT
 from stallmark.transactions import find_workload
 

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from stallmark.loaders import Batch
 from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.brokerage.fixed import TRADE_TYPES
-from stallmark.loaders.plan import Batch
 
 SCALE = LOADER.scale({"customers": 1_000, "days": 0.3})
 SEED = 5

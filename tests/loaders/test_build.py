@@ -13,9 +13,8 @@ from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.loaders import ledger
+from stallmark.loaders import LARGEST_SEED, BatchShare, ledger
 from stallmark.loaders.load import BuildProgress, BuildResult, build, recognise
-from stallmark.loaders.plan import LARGEST_SEED, BatchShare
 from stallmark.transactions.bank import WORKLOAD
 
 

@@ -15,10 +15,9 @@ from support.waiting import eventually
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import StallmarkError
-from stallmark.loaders import ledger, worker
+from stallmark.loaders import Batch, LoadPlan, ledger, worker
 from stallmark.loaders.bank import LOADER
 from stallmark.loaders.load import BuildProgress, recognise
-from stallmark.loaders.plan import Batch, LoadPlan
 from stallmark.transactions.bank import WORKLOAD
 
 SCALE = {"branches": 3}

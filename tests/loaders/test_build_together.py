@@ -10,10 +10,9 @@ from support.waiting import eventually
 from stallmark.engines.abilities import ServerSession
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
-from stallmark.loaders import ledger, worker
+from stallmark.loaders import Batch, BatchShare, ledger, worker
 from stallmark.loaders.bank import LOADER
 from stallmark.loaders.load import BuildProgress
-from stallmark.loaders.plan import Batch, BatchShare
 from stallmark.schema import deploy
 
 ORDER = worker.LoaderOrder("", "bank", SEED, SCALE, {})

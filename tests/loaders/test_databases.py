@@ -20,9 +20,8 @@ from stallmark import engines
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import StallmarkError
-from stallmark.loaders import databases, ledger, load
+from stallmark.loaders import BatchShare, LoadPlan, databases, ledger, load, loader_for
 from stallmark.loaders.load import BuildProgress
-from stallmark.loaders.plan import BatchShare, LoadPlan, loader_for
 from stallmark.schema import deploy, size
 from stallmark.schema.ddl import ddl_of
 from stallmark.schema.deploy import OWN_TABLES, drop_schemas

@@ -17,8 +17,7 @@ from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
-from stallmark.loaders import worker
-from stallmark.loaders.plan import Batch
+from stallmark.loaders import Batch, worker
 from stallmark.loaders.worker import _begun_ahead
 
 NOTHING = r"Nothing of this batch was kept; the same build again continues"

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
+from stallmark.loaders import Batch, LoadPlan
 from stallmark.loaders.mail import LOADER, _parts
-from stallmark.loaders.plan import Batch, LoadPlan
 from stallmark.schema.draw import Ints
 from stallmark.schema.mail import FOLDERS, MEAN_BYTES
 from stallmark.schema.mail.tables import METADATA

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
-from stallmark.loaders.plan import Batch, BatchShare, LoadPlan, TableGroup, loader_for, rows_of_batch
+from stallmark.loaders import Batch, BatchShare, LoadPlan, TableGroup, loader_for, rows_of_batch
 from stallmark.schema import deploy
 from stallmark.schema.ddl import ddl_of
 from stallmark.transactions import WORKLOADS, find_workload, known_name

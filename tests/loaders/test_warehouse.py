@@ -22,8 +22,7 @@ from support.kept_databases import KEPT, kept_database
 from support.waiting import eventually
 
 from stallmark.errors import StallmarkError
-from stallmark.loaders import load, warehouse
-from stallmark.loaders.plan import Batch, LoadPlan, Scale
+from stallmark.loaders import Batch, LoadPlan, Scale, load, warehouse
 from stallmark.loaders.warehouse import LOADER, guard
 from stallmark.schema import size
 from stallmark.schema.warehouse import FACTORS, GENERATOR, rows

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
-from stallmark.loaders.plan import LoadPlan
+from stallmark.loaders import LoadPlan
 from stallmark.loaders.warehouse import LOADER
 from stallmark.schema.warehouse import deletes, inserts, most_sets
 from stallmark.schema.warehouse.tables import LINEITEM, ORDERS

@@ -48,8 +48,8 @@ def test_neighbouring_large_bodies_have_nothing_in_common() -> None:
 
 @pytest.mark.parametrize("column", ["me_sender", "me_subject", "mb_address", "fo_name"])
 def test_stated_means_of_texts_are_those_of_the_loader(column: str) -> None:
+    from stallmark.loaders import Batch
     from stallmark.loaders.mail import LOADER
-    from stallmark.loaders.plan import Batch
 
     scale = LOADER.scale({"mailboxes": 3})
     for table, rows in LOADER.batch(1, scale, Batch("mailboxes", 0)):

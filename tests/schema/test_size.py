@@ -15,9 +15,9 @@ from support.tds.script import Script
 from support.tds.tokens import Column
 
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.loaders import Batch, LoadPlan
 from stallmark.loaders.brokerage import LOADER as BROKERAGE
 from stallmark.loaders.mail import LOADER as MAIL
-from stallmark.loaders.plan import Batch, LoadPlan
 from stallmark.schema import deploy, size, version_of, versions_in
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.brokerage import tables as brokerage

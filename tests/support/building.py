@@ -6,8 +6,8 @@ import psutil
 
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.loaders import BatchShare
 from stallmark.loaders.load import BuildProgress, build
-from stallmark.loaders.plan import BatchShare
 from stallmark.schema import deploy
 from stallmark.schema.ddl import ddl_of
 from stallmark.schema.deploy import OWN_TABLES

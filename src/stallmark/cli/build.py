@@ -45,8 +45,7 @@ def build(choice, scenario, target, workers: int | None, part: str | None, quiet
     is a scenario: its database is built with the placement that the scenario sets.
     """
     from stallmark.experiment.target import arrangement, locations
-    from stallmark.loaders import databases, ledger
-    from stallmark.loaders.plan import BatchShare
+    from stallmark.loaders import BatchShare, databases, ledger
     from stallmark.record.manifest.workload import trade_history
     from stallmark.report.text import depth
     from stallmark.schema.deploy import telling_blockers

@@ -199,7 +199,7 @@ def choice_of(workload: str, scale: str, seed: int):
     """Return a workload with the scale in `--scale`. Raise StallmarkError if the workload cannot have this scale."""
     from pydantic import ValidationError
 
-    from stallmark.loaders.plan import loader_for
+    from stallmark.loaders import loader_for
     from stallmark.scenarios.model import WorkloadChoice
     from stallmark.transactions import known_name
 

@@ -15,8 +15,8 @@ from stallmark import capabilities
 from stallmark.analysis.run import summarise_run
 from stallmark.errors import StallmarkError
 from stallmark.experiment.remaining_runs import command, order_of, refuse_run, scenario_of, with_records
+from stallmark.loaders import loader_for
 from stallmark.loaders.load import expected_bytes
-from stallmark.loaders.plan import loader_for
 from stallmark.record.manifest import FILE, Manifest, machine_facts, read_manifest
 from stallmark.record.manifest.course import Machine
 from stallmark.record.reader import Record, find_records, other_kind

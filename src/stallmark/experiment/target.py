@@ -20,8 +20,7 @@ from stallmark.engines.mssql.server import SQL_SERVER_2019
 from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.work import most_sessions
-from stallmark.loaders import ledger
-from stallmark.loaders.plan import LoadPlan, loader_for
+from stallmark.loaders import LoadPlan, ledger, loader_for
 from stallmark.scenarios.model import AnyScenario, TimedScenario, WorkloadChoice
 from stallmark.scenarios.variant import OwnReset
 from stallmark.schema import are_apart, parts_of, size

@@ -18,8 +18,8 @@ from stallmark.engines.base import BulkWriter
 from stallmark.engines.mssql.bulk import ROWS, try_bulk_copy
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, StallmarkError
+from stallmark.loaders import Batch
 from stallmark.loaders.bank import LOADER
-from stallmark.loaders.plan import Batch
 from stallmark.loaders.worker import AlreadyLoaded, load_batch
 
 TELLERS = [Column("tid", INT), Column("bid", INT), Column("tbalance", INT), Column("filler", nvarchar(84))]
