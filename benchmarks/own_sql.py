@@ -31,7 +31,7 @@ from stallmark.engines.postgres.embedded_server import EmbeddedServer, binary
 from stallmark.loaders.load import build
 from stallmark.own_sql.command import scripts_definition
 from stallmark.own_sql.folder import MOST_FILE_ROWS, read_definition
-from stallmark.storage.emulator.models import ArrayModel
+from stallmark.storage.emulator import ArrayModel
 from stallmark.transactions import define, find_workload
 from stallmark.transactions.workload import WorkloadContext
 

@@ -25,7 +25,7 @@ from stallmark.scenarios.variant import (
     variant_of_size,
 )
 from stallmark.schema.placement import Design
-from stallmark.storage.emulator.models import ArrayModel
+from stallmark.storage.emulator import ArrayModel
 from stallmark.transactions import find_workload
 
 Order = Literal["alternating", "abba", "blocks"]

@@ -12,7 +12,7 @@ from stallmark.quantities import Pool, PoolSize, Seconds, Size
 from stallmark.record.manifest.storage import Asked
 from stallmark.redact import names_secret
 from stallmark.scenarios import MOST_VARIANTS, NamedApart, Rising, Section, Titled, VariantName
-from stallmark.storage.emulator.models import ArrayModel, FlashCache, FlashTier
+from stallmark.storage.emulator import ArrayModel, FlashCache, FlashTier
 from stallmark.storage.fio import MOST_OUTSTANDING, OUTSTANDING, PATTERNS, SHORT_STEPS, find_patterns, steps_of
 from stallmark.storage.probe_file import LEAST_BYTES
 

@@ -15,7 +15,7 @@ from support.probes import READ, STREAM, of_disks, probe, step
 
 from stallmark.analysis.finding import info
 from stallmark.analysis.probe import ProbeKind, is_unstable, overall_finding, saturation, saturations
-from stallmark.storage.emulator.models import ArrayModel
+from stallmark.storage.emulator import ArrayModel
 
 DEPTHS = (1, 2, 4, 8, 16, 32)
 service = st.floats(0.05, 20)

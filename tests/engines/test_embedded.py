@@ -30,7 +30,7 @@ from stallmark.engines.postgres.embedded_server import EmbeddedServer, failure_m
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.processes import temporary_name
-from stallmark.storage.emulator.models import ArrayModel
+from stallmark.storage.emulator import ArrayModel
 
 MB = 1024**2
 

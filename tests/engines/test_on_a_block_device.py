@@ -14,7 +14,7 @@ from stallmark.experiment.manifest import devices_of
 from stallmark.lab import block_device_parts
 from stallmark.lab.block_device import BlockDeviceArray
 from stallmark.storage.block_devices import BlockDeviceError
-from stallmark.storage.emulator.models import ArrayModel, FlashCache
+from stallmark.storage.emulator import ArrayModel, FlashCache
 
 WHY_NOT = block_device_parts.missing_needs()
 MODEL = ArrayModel(spindles=8, read_ms=0.1, write_ms=0.1, sync_ms=0, mb_per_s=1000, cache=FlashCache(64 << 20))

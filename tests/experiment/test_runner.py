@@ -28,7 +28,7 @@ from stallmark.record.manifest.workload import Load, Workload
 from stallmark.record.reader import find_records
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario
-from stallmark.storage.emulator.models import ArrayModel
+from stallmark.storage.emulator import ArrayModel
 from stallmark.transactions.bank import WORKLOAD as BANK
 
 SCENARIO: dict[str, Any] = {

@@ -10,8 +10,8 @@ from stallmark.errors import StallmarkError
 from stallmark.lab.block_device import ArrayWork
 from stallmark.lab.command import in_words, long_way, model_of, sentence, sentences
 from stallmark.storage.block_devices import ArrayFacts
+from stallmark.storage.emulator import DISK_SHELF, ArrayModel, FlashCache, FlashTier
 from stallmark.storage.emulator.layout import ArrayCounters
-from stallmark.storage.emulator.models import DISK_SHELF, ArrayModel, FlashCache, FlashTier
 
 GIB = 1 << 30
 TIERED = replace(DISK_SHELF, tier=FlashTier(GIB))

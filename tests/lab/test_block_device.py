@@ -24,8 +24,8 @@ from stallmark.storage.block_devices import (
     emulated_array_of,
     emulated_array_under,
 )
+from stallmark.storage.emulator import ArrayModel, FlashCache
 from stallmark.storage.emulator.arrays import SharedState
-from stallmark.storage.emulator.models import ArrayModel, FlashCache
 
 MODEL = ArrayModel(spindles=4, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=100_000, cache=FlashCache(1 << 20))
 
@@ -148,7 +148,7 @@ import os, signal, sys
 from pathlib import Path
 from stallmark.lab import block_device_parts as parts
 from stallmark.lab.block_device import SMALLEST, BlockDeviceArray
-from stallmark.storage.emulator.models import ArrayModel
+from stallmark.storage.emulator import ArrayModel
 done = parts.{step}
 def and_killed(places):
     done(places)

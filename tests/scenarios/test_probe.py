@@ -23,7 +23,7 @@ from stallmark.scenarios.read import read_any_scenario, read_scenario
 from stallmark.scenarios.storage import Array
 from stallmark.storage import programs
 from stallmark.storage.arrivals import MOST_PER_S
-from stallmark.storage.emulator.models import ArrayModel, FlashCache, FlashTier, NoCompiler
+from stallmark.storage.emulator import ArrayModel, FlashCache, FlashTier, NoCompiler
 from stallmark.storage.fio import NAMES, WEB, find_pattern, with_least_block
 from stallmark.storage.probe_file import LEAST_BYTES
 

@@ -23,8 +23,8 @@ from stallmark.sizing.manifest import Replay, StreamName
 from stallmark.sizing.replay import has_backlog, replay
 from stallmark.sizing.replay_io import Due, Player
 from stallmark.stats.ceiling_search import SearchSpec
+from stallmark.storage.emulator import ArrayModel
 from stallmark.storage.emulator.arrays import EmulatedArrays
-from stallmark.storage.emulator.models import ArrayModel
 from stallmark.storage.probe_file import LEAST_BYTES, make_probe_file, remove_leftovers
 from stallmark.storage.programs import can_probe
 

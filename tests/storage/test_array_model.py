@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 from support.array_model import READ, SYNC, WRITE, Array, library
 from support.array_oracle import Oracle
 
-from stallmark.storage.emulator import layout
+from stallmark.storage.emulator import ArrayModel, FlashCache, FlashTier, layout
 from stallmark.storage.emulator.arrays import empty_flash, engage, exchange
 from stallmark.storage.emulator.layout import WINDOW_S, next_interval
-from stallmark.storage.emulator.models import ArrayModel, FlashCache, FlashTier
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the array is emulated on Linux only")
 

@@ -9,7 +9,7 @@ from stallmark.record.manifest.storage import IoLimit
 from stallmark.storage import block_devices as limits
 from stallmark.storage.block_devices import ArrayFacts, base_devices, emulated_array_of, emulated_array_under, io_limits
 from stallmark.storage.direct_io import describe
-from stallmark.storage.emulator.models import ArrayModel
+from stallmark.storage.emulator import ArrayModel
 
 MODEL = ArrayModel(spindles=4, read_ms=5, write_ms=5, sync_ms=2, mb_per_s=150)
 

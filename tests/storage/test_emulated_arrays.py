@@ -12,9 +12,9 @@ from dataclasses import replace
 import pytest
 from support.emulated_bench import BLOCK, FAST, MIB, SLOW, Bench
 
+from stallmark.storage.emulator import ArrayModel
 from stallmark.storage.emulator.arrays import SharedState
 from stallmark.storage.emulator.layout import ArrayCounters
-from stallmark.storage.emulator.models import ArrayModel
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the emulated array exists on Linux only")
 

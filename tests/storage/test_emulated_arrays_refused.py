@@ -17,9 +17,8 @@ import pytest
 from support.emulated_bench import FAST, SLOW, Bench
 
 from stallmark.processes import leftovers_of_dead_processes
-from stallmark.storage.emulator import arrays
+from stallmark.storage.emulator import ArrayModel, EmulatedArrayError, NoCompiler, arrays
 from stallmark.storage.emulator.arrays import EmulatedArrays
-from stallmark.storage.emulator.models import ArrayModel, EmulatedArrayError, NoCompiler
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the emulated array exists on Linux only")
 

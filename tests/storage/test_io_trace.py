@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.emulated_bench import build_dir
 
-from stallmark.storage.emulator.models import EmulatedArrayError
+from stallmark.storage.emulator import EmulatedArrayError
 from stallmark.storage.io_trace import READ, SYNC, WRITE, IoTrace
 
 __all__ = ["build_dir"]

@@ -13,8 +13,8 @@ from stallmark.record.manifest.course import Scenario, Variant
 from stallmark.record.manifest.storage import Asked
 from stallmark.record.reader import find_records
 from stallmark.storage.block_devices import InMemory
+from stallmark.storage.emulator import ArrayModel
 from stallmark.storage.emulator.arrays import EmulatedArrays
-from stallmark.storage.emulator.models import ArrayModel
 from stallmark.storage.fio import PATTERNS, SHORT_STEPS
 from stallmark.storage.probe import ProbePlace, in_steps, measure, record_probe
 from stallmark.storage.probe_file import LEAST_BYTES, ProbeFile, make_probe_file

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from stallmark.storage.emulator import arrays, layout
+from stallmark.storage.emulator import ArrayModel, arrays, layout
 from stallmark.storage.emulator.arrays import empty_flash, engage
 from stallmark.storage.emulator.layout import ArrayCounters, counters_of
-from stallmark.storage.emulator.models import ArrayModel
 
 READ, WRITE, SYNC = range(3)
 NS = 1e9

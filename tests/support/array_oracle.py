@@ -13,7 +13,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from stallmark.storage.emulator.models import ArrayModel, FlashCache, FlashTier
+from stallmark.storage.emulator import ArrayModel, FlashCache, FlashTier
 
 READ, WRITE, SYNC = range(3)
 STRIPE, BLOCK, LARGEST_CACHED, WAYS = 1 << 20, 8192, 64 << 10, 16

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from stallmark.storage.emulator import ArrayModel
 from stallmark.storage.emulator.arrays import EmulatedArrays
 from stallmark.storage.emulator.layout import ArrayCounters
-from stallmark.storage.emulator.models import ArrayModel
 
 BLOCK = 8192
 MIB = 1 << 20

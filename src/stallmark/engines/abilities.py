@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, 
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
+    from stallmark.storage.emulator import ArrayModel
     from stallmark.storage.emulator.arrays import EmulatedArrays
-    from stallmark.storage.emulator.models import ArrayModel
     from stallmark.storage.io_trace import IoTrace
 
 

@@ -23,10 +23,9 @@ from stallmark.errors import StallmarkError
 from stallmark.lab import block_device_parts
 from stallmark.lab.block_device_parts import Places, measure_path, read_times
 from stallmark.storage.block_devices import ArrayFacts, BlockDeviceError
-from stallmark.storage.emulator import layout
+from stallmark.storage.emulator import ArrayModel, layout
 from stallmark.storage.emulator.arrays import SharedState, engage, exchange
 from stallmark.storage.emulator.layout import ArrayCounters, all_counters_of, counters_of, since
-from stallmark.storage.emulator.models import ArrayModel
 
 SMALLEST = 64 << 20
 _CUT = 0.02

@@ -28,9 +28,8 @@ from stallmark.storage.block_devices import (
     read_facts,
     runtime_folder,
 )
-from stallmark.storage.emulator import arrays, layout
+from stallmark.storage.emulator import ArrayModel, NoCompiler, arrays, layout
 from stallmark.storage.emulator.arrays import empty_flash, engage
-from stallmark.storage.emulator.models import ArrayModel, NoCompiler
 
 # The time of an I/O on its way to the array and back: the array waits that much less.
 #

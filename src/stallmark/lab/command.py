@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stallmark.experiment.target import Target
     from stallmark.lab.block_device import ArrayWork, BlockDeviceArray
     from stallmark.storage.block_devices import ArrayFacts
-    from stallmark.storage.emulator.models import ArrayModel
+    from stallmark.storage.emulator import ArrayModel
 
 
 @click.group(cls=Group)
@@ -379,7 +379,7 @@ def model_of(options: Mapping[str, Any], base: "ArrayModel | None" = None, *, no
 
     Raises StallmarkError for an array that is not possible.
     """
-    from stallmark.storage.emulator.models import DISK_SHELF, FlashCache, FlashTier
+    from stallmark.storage.emulator import DISK_SHELF, FlashCache, FlashTier
 
     sizes = {name: options[name] for name in ("cache", "tier") if options[name] is not None}
     if len(sizes) + no_flash > 1:
@@ -438,7 +438,7 @@ def sentences(done: "ArrayWork") -> Iterator[str]:
 
 def long_way(path_ms: float) -> str | None:
     """Return a warning if the path to the array alone takes longer than a complete flash read."""
-    from stallmark.storage.emulator.models import FlashCache
+    from stallmark.storage.emulator import FlashCache
 
     if path_ms < FlashCache.read_ms:
         return None

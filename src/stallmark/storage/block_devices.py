@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import EmulatedArray, IoLimit, Limited
+from stallmark.storage.emulator import ArrayModel
 from stallmark.storage.emulator.layout import ArrayCounters
-from stallmark.storage.emulator.models import ArrayModel
 
 # The block device behind a directory, and the Linux kernel's counters of it.
 

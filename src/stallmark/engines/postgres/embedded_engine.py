@@ -31,8 +31,8 @@ from stallmark.engines.postgres.embedded_ownership import MARKER, is_of
 from stallmark.engines.postgres.embedded_server import EmbeddedServer, check_pool
 from stallmark.engines.postgres.engine import SYSTEM_DATABASE, PostgresEngine
 from stallmark.errors import StallmarkError, as_reason
+from stallmark.storage.emulator import ArrayModel, EmulatedArrayError
 from stallmark.storage.emulator.arrays import EmulatedArrays
-from stallmark.storage.emulator.models import ArrayModel, EmulatedArrayError
 from stallmark.storage.io_trace import IoTrace
 
 # Embedded databases as they lie on disk, found without starting a server.

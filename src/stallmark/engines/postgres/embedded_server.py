@@ -54,8 +54,8 @@ from stallmark.processes import (
 )
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.stopping import later
+from stallmark.storage.emulator import ArrayModel
 from stallmark.storage.emulator.arrays import EmulatedArrays
-from stallmark.storage.emulator.models import ArrayModel
 from stallmark.storage.io_trace import IoTrace
 
 # The programs of the embedded PostgreSQL, which come in the wheel, and their errors.

@@ -21,9 +21,15 @@ from typing import Self
 from stallmark.processes import temporary_name
 from stallmark.record.files import replacing
 from stallmark.redact import environment as environment_without_secrets
-from stallmark.storage.emulator import layout
+from stallmark.storage.emulator import (
+    ArrayModel,
+    EmulatedArrayError,
+    NoCompiler,
+    UnsupportedSystem,
+    layout,
+    write_model,
+)
 from stallmark.storage.emulator.layout import ActiveExtents, ArrayCounters, counters_of, next_interval, restart_run
-from stallmark.storage.emulator.models import ArrayModel, EmulatedArrayError, NoCompiler, UnsupportedSystem, write_model
 
 # The file through which all processes on emulated arrays share them.
 

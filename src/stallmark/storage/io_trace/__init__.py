@@ -19,8 +19,8 @@ from typing import Self
 
 import numpy as np
 
+from stallmark.storage.emulator import UnsupportedSystem
 from stallmark.storage.emulator.arrays import new_shared_file, preloadable
-from stallmark.storage.emulator.models import UnsupportedSystem
 
 SLOTS = 1 << 18
 """12 MiB, of which only what is used takes memory: more I/Os than any server does in five seconds."""
