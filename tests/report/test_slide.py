@@ -13,7 +13,7 @@ from support.steps import changed_step
 from stallmark.analysis.step_summary import PARTS, Budget, StepCause
 from stallmark.errors import StallmarkError
 from stallmark.report.picture import CAUSES, picture_of
-from stallmark.report.sections.summary import answer_of
+from stallmark.report.sections import answer_of
 
 
 def shapes(drawn: str, tag: str) -> list[ElementTree.Element]:

@@ -28,8 +28,7 @@ from stallmark.report.document import (
 )
 from stallmark.report.figures import KeyItem, looks
 from stallmark.report.picture import picture_from
-from stallmark.report.sections import cause, environment
-from stallmark.report.sections.summary import banner, verdict
+from stallmark.report.sections import banner, cause, environment, verdict
 from stallmark.report.table import Cell, Rows, Table, in_markdown, number, percentile_notes, word
 from stallmark.report.text import comparison as words
 from stallmark.report.text import reading, sentence, term

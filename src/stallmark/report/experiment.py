@@ -6,6 +6,7 @@ from typing import Any
 
 from stallmark import capabilities
 from stallmark.analysis.experiment import ExperimentSummary, summarise
+from stallmark.report import sections
 from stallmark.report.columns import variant_key
 from stallmark.report.document import Block, Brief, Document, Drawn, Shown, Words, bullets, non_empty
 from stallmark.report.kinds import Kind
@@ -13,24 +14,26 @@ from stallmark.report.picture import picture_of
 from stallmark.report.queries import query_document
 from stallmark.report.renderers import in_json
 from stallmark.report.sections import (
+    answer_of,
     axis,
+    banner,
     cause,
     ceiling,
+    emulated_devices,
     environment,
+    headline,
     server,
-    summary,
     timeline,
     transactions,
     validity,
 )
-from stallmark.report.sections.summary import answer_of, banner, emulated_devices, headline
 from stallmark.report.text import experiment as words
 from stallmark.report.text import reading
 
 
 def experiment_document(experiment: ExperimentSummary) -> Document:
     picture, emulated = picture_of(experiment), banner(experiment)
-    verdicts = [summary.verdict(pair) for pair in (experiment.comparison.pairs if experiment.comparison else ())]
+    verdicts = [sections.verdict(pair) for pair in (experiment.comparison.pairs if experiment.comparison else ())]
     return Document(
         title=experiment.title,
         kind=experiment.scenario,
@@ -44,10 +47,10 @@ def experiment_document(experiment: ExperimentSummary) -> Document:
         key=variant_key(experiment),
         cautions=experiment.cautions,
         sections=non_empty(
-            summary.summary_section(experiment, devices=emulated is not None),
+            sections.summary_section(experiment, devices=emulated is not None),
             validity.thresholds_section(experiment),
             validity.service_level_section(experiment, reading.SERVICE_LEVEL),
-            summary.findings_section(experiment.findings, *verdicts),
+            sections.findings_section(experiment.findings, *verdicts),
             ceiling.ceiling_section(experiment),
             ceiling.curve_section(experiment),
             axis.section(experiment),
@@ -70,7 +73,7 @@ def experiment_document(experiment: ExperimentSummary) -> Document:
 
 
 def _brief(experiment: ExperimentSummary, verdicts: Sequence[Block]) -> Brief:
-    steps, marks = summary.in_brief(experiment)
+    steps, marks = sections.in_brief(experiment)
     kept = validity.gates_in_brief(experiment), validity.thresholds(experiment)
     return [
         [Words(experiment.title, "main"), Words(experiment.answers, "quiet"), *verdicts],

@@ -9,6 +9,7 @@ from stallmark import format
 from stallmark.analysis.loads import LoadsSummary, summarise_loads
 from stallmark.analysis.metrics import group
 from stallmark.report import loads_tables as tables
+from stallmark.report import sections
 from stallmark.report.document import (
     WIDTHS,
     Block,
@@ -34,8 +35,7 @@ from stallmark.report.kinds import Kind
 from stallmark.report.loads_tables import step_of, unit
 from stallmark.report.picture import box, stamp, text
 from stallmark.report.renderers import in_json
-from stallmark.report.sections import environment, server, summary, transactions
-from stallmark.report.sections.summary import answer_of, banner, emulated_devices, headline
+from stallmark.report.sections import answer_of, banner, emulated_devices, environment, headline, server, transactions
 from stallmark.report.sections.validity import thresholds
 from stallmark.report.table import Cell
 from stallmark.report.text import loads as words
@@ -367,7 +367,7 @@ def _findings(loads_summary: LoadsSummary) -> Section:
     blocks: list[Block] = []
     for name, view in loads_summary.loads.items():
         for pair in view.comparison.pairs if view.comparison else ():
-            blocks += [Title(f"{name}, {pair.step}"), summary.verdict(pair)]
+            blocks += [Title(f"{name}, {pair.step}"), sections.verdict(pair)]
     verdicts = [Fold("Verdicts, load by load", blocks, printed=True)] if blocks else []
     texts = [sentence(finding) for finding in loads_summary.whole.findings]
     return Section("findings", "Findings", [*([Bullets(texts, "findings", True)] if texts else []), *verdicts])

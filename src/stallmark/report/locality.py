@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from stallmark import format
 from stallmark.analysis.locality import Locality, PoolReads, Published, Quantity, reads_at
 from stallmark.analysis.locality_trace import Traced
+from stallmark.report import sections
 from stallmark.report.document import (
     Block,
     Codes,
@@ -27,8 +28,7 @@ from stallmark.report.document import (
 )
 from stallmark.report.figures import COLOURS, NEUTRAL, Figure, KeyItem, chart, from_zero, note, plain, rounded
 from stallmark.report.renderers import in_json
-from stallmark.report.sections import environment, summary
-from stallmark.report.sections.summary import banner
+from stallmark.report.sections import banner, environment
 from stallmark.report.table import Cell, Rows, Table, number, word
 from stallmark.report.text import locality as words
 from stallmark.report.text import sentence
@@ -59,7 +59,7 @@ def locality_document(locality: Locality) -> Document:
         lead=[pools] if pools else [],
         cautions=locality.cautions,
         sections=[
-            summary.findings_section(locality.findings[1:]),
+            sections.findings_section(locality.findings[1:]),
             *_sections(locality, list(charts.values())),
             _environment(locality),
         ],

@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from stallmark import format
 from stallmark.analysis.probe import ProbeExperiment, ProbeRun, Saturation, summarise_probes
 from stallmark.record.manifest.storage import Pattern, ProbeStep
+from stallmark.report import sections
 from stallmark.report.document import (
     Block,
     Codes,
@@ -42,7 +43,6 @@ from stallmark.report.figures import (
 )
 from stallmark.report.kinds import Kind
 from stallmark.report.renderers import in_json
-from stallmark.report.sections import summary
 from stallmark.report.table import Rows, Table, number, numbers, percentile_notes, percentiles, word
 from stallmark.report.text import probe as words
 from stallmark.report.text import reading, sentence
@@ -70,7 +70,7 @@ def probe_document(experiment: ProbeExperiment) -> Document:
         cautions=experiment.cautions,
         sections=[
             Section("summary", "Storage", [Shown(storage_table(experiment), "What was probed")]),
-            summary.findings_section(experiment.findings),
+            sections.findings_section(experiment.findings),
             _curves_section(experiment, {title: charts[title][title == next(iter(charts)) :] for title in charts}),
             _every_figure(experiment),
             _environment(experiment),

@@ -10,6 +10,7 @@ from stallmark import format
 from stallmark.analysis.finding import Severity
 from stallmark.analysis.profile import PERCENTILES, ProfileSummary, UnseenTime, summarise_profile
 from stallmark.analysis.profile_rates import HOUR_S, MINUTE_S, ClassTotals, Measure, WaitTotal, Window
+from stallmark.report import sections
 from stallmark.report.document import (
     Block,
     Bullets,
@@ -38,7 +39,6 @@ from stallmark.report.figures import (
 )
 from stallmark.report.kinds import Kind
 from stallmark.report.renderers import in_json
-from stallmark.report.sections import summary
 from stallmark.report.table import Rows, Table, fields, numbers, word
 from stallmark.report.table import number as as_number
 from stallmark.report.text import profile as words
@@ -285,7 +285,7 @@ def profile_document(profile: ProfileSummary) -> Document:
         answer=sentence(profile.findings[0]),
         lead=[heat_table(profile)],
         cautions=serious,
-        sections=[summary.findings_section(profile.findings), *_sections(profile), _environment(profile, notes)],
+        sections=[sections.findings_section(profile.findings), *_sections(profile), _environment(profile, notes)],
         brief=[
             [Words(title, "main"), Words(", ".join(filter(None, [product, seen])), "quiet")],
             bullets([*profile.findings, *profile.memory]),

@@ -12,6 +12,7 @@ from stallmark.analysis.experiment import ExperimentSummary, marks
 from stallmark.analysis.queries import QueryCell, QueryComparison, QueryVariant
 from stallmark.analysis.read.queries import PHASES
 from stallmark.report import queries_tables as tables
+from stallmark.report import sections
 from stallmark.report.columns import step_labels
 from stallmark.report.document import (
     Block,
@@ -43,8 +44,17 @@ from stallmark.report.figures import (
     rounded,
 )
 from stallmark.report.queries_tables import compared, compared_cell, dop, times
-from stallmark.report.sections import cause, environment, server, summary, transactions, validity
-from stallmark.report.sections.summary import answer_of, banner, emulated_devices, headline
+from stallmark.report.sections import (
+    answer_of,
+    banner,
+    cause,
+    emulated_devices,
+    environment,
+    headline,
+    server,
+    transactions,
+    validity,
+)
 from stallmark.report.table import Cell, Rows, Table, number, word
 from stallmark.report.text import mark_word, reading, sentence
 from stallmark.report.text import queries as words
@@ -298,7 +308,7 @@ def query_document(experiment: ExperimentSummary) -> Document:
         sections=non_empty(
             _summary(experiment),
             Section("relative", title, [Key(key), *bars[1:]]),
-            summary.findings_section(experiment.findings),
+            sections.findings_section(experiment.findings),
             _parallelism(experiment, key),
             environment.array_section(experiment),
             _queries(experiment),
@@ -315,7 +325,7 @@ def query_document(experiment: ExperimentSummary) -> Document:
 
 def _summary(experiment: ExperimentSummary) -> Section:
     figures_of_each = Shown(tables.variants(experiment), "Figures of each variant")
-    return Section("summary", "Summary", [figures_of_each, *summary.explained(summary.steps_table(experiment).rows)])
+    return Section("summary", "Summary", [figures_of_each, *sections.explained(sections.steps_table(experiment).rows)])
 
 
 def _parallelism(experiment: ExperimentSummary, key: Sequence[KeyItem]) -> Section:

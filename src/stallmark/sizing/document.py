@@ -41,7 +41,7 @@ from stallmark.report.figures import (
 )
 from stallmark.report.kinds import Kind
 from stallmark.report.renderers import in_json
-from stallmark.report.sections.summary import findings_section
+from stallmark.report.sections import findings_section
 from stallmark.report.table import Cell, Columns, Rows, Table, group, if_known, number, word
 from stallmark.report.text import ceiling, sentence
 from stallmark.report.text.device import EMULATED
