@@ -27,7 +27,14 @@ from stallmark.analysis.bottleneck import DeviceKind, device_verdict
 from stallmark.analysis.cause import explain
 from stallmark.analysis.cause_evidence import CauseKind, ChangeKind
 from stallmark.analysis.cautions import CautionKind, cautions
-from stallmark.analysis.ceiling import CeilingKind, MailIoKind, ceiling_findings, ceilings, mailboxes_of_steps
+from stallmark.analysis.ceiling import (
+    CeilingKind,
+    FlashKind,
+    MailIoKind,
+    ceiling_findings,
+    ceilings,
+    mailboxes_of_steps,
+)
 from stallmark.analysis.compare.claims import Claims, plan_runs
 from stallmark.analysis.compare.settings import DifferenceKind, StorageKind, undeclared_differences
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
@@ -45,7 +52,6 @@ from stallmark.analysis.finding import (
     info,
     mixed_versions,
 )
-from stallmark.analysis.flash_for_memory import FlashKind
 from stallmark.analysis.gates import Gate, GateKind
 from stallmark.analysis.load_steps import LoadsKind, few_done
 from stallmark.analysis.metrics import points

@@ -8,11 +8,11 @@ from support.comparisons import one_run, with_manifest, with_step
 from support.memory_curves import Curve, cliff, flat, rate
 from support.steps import changed_step
 
+from stallmark.analysis.ceiling import FAST_MS, GIB, FlashKind, flash_findings
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.experiment import answer
 from stallmark.analysis.finding import ExperimentKind, Finding, Kind, info
-from stallmark.analysis.flash_for_memory import FAST_MS, GIB, FlashKind, flash_findings
 from stallmark.analysis.pool_curve import CurveKind, PoolCurve, curve_findings, pool_curves
 from stallmark.analysis.prediction import predict
 from stallmark.analysis.run import RunSummary

@@ -5,11 +5,16 @@ from itertools import pairwise
 from typing import Any
 
 from stallmark.analysis.bottleneck import NOT_JUDGED
-from stallmark.analysis.ceiling import Ceiling, ceiling_findings, mailboxes_of_ceilings, mailboxes_of_steps
+from stallmark.analysis.ceiling import (
+    Ceiling,
+    ceiling_findings,
+    flash_findings,
+    mailboxes_of_ceilings,
+    mailboxes_of_steps,
+)
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.summary import PairKind, ReasonKind, Verdict
 from stallmark.analysis.finding import ExperimentKind, Finding, Kind, caution, info, invalid
-from stallmark.analysis.flash_for_memory import flash_findings
 from stallmark.analysis.metrics import Point, complete_mean, group, labels, mean_of, points, step_names
 from stallmark.analysis.pool_curve import PoolCurve, curve_findings
 from stallmark.analysis.run import RunSummary

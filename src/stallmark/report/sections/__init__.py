@@ -1,4 +1,7 @@
-"""The sections of a report, one file each: figures and tables. Here are those that begin every report."""
+"""The sections of a report, one file each: figures and tables.
+
+Here is the head of a report: its answer, the summary of all steps, and the findings with verdicts on pairs.
+"""
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 

@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 import plotly.graph_objects as go
 
 from stallmark import format
-from stallmark.analysis.ceiling import Ceiling, Level
+from stallmark.analysis.ceiling import Ceiling, FlashKind, Level
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.flash_for_memory import FlashKind
 from stallmark.analysis.metrics import METRICS
 from stallmark.analysis.pool_curve import CurveSize, Fit, Mean, PoolCurve
 from stallmark.analysis.step_summary import StepSummary

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from stallmark.analysis.bottleneck import DeviceKind, JudgedDevice
-from stallmark.analysis.ceiling import CeilingKind, MailIoKind
+from stallmark.analysis.ceiling import CeilingKind, FlashKind, MailIoKind
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.flash_for_memory import FlashKind
 from stallmark.analysis.pool_curve import CurveKind
 from stallmark.format import (
     count,
