@@ -12,7 +12,7 @@ from support.synthetic_steps import WAITS, only_step, step_of
 from support.tables import get, put
 
 from stallmark.analysis.attribution import wait_laws
-from stallmark.analysis.read.server_summary import ServerWait
+from stallmark.analysis.read.server_views import ServerWait
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.waits import part_of
 from stallmark.analysis.step_summary import Associated, LawKind, NoteKind, Source

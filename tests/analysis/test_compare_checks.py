@@ -10,7 +10,7 @@ from stallmark.analysis.compare.settings import DifferenceKind, IntentKind
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.finding import invalid
-from stallmark.analysis.read.server_summary import StatementSummary
+from stallmark.analysis.read.statements import StatementSummary
 from stallmark.analysis.steady import Steadiness
 from stallmark.analysis.validity import CounterSource, ValidityKind
 from stallmark.errors import StallmarkError

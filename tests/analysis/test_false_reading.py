@@ -30,7 +30,8 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import Kind, info
 from stallmark.analysis.prediction import predict_throughputs
 from stallmark.analysis.read.io_latency import HistogramSamples, summarise_io_latency
-from stallmark.analysis.read.server_summary import IoSummary, ServerWait
+from stallmark.analysis.read.server_summary import IoSummary
+from stallmark.analysis.read.server_views import ServerWait
 from stallmark.analysis.read.statements import Dropped, QueryStore, State, Statements
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.times import Interval, ReadKind

@@ -27,7 +27,8 @@ from stallmark.analysis.compare.settings import IntentKind, intended_differences
 from stallmark.analysis.experiment import marks, summarise
 from stallmark.analysis.finding import Kind
 from stallmark.analysis.gates import GateKind
-from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
+from stallmark.analysis.read.io_latency import IoLatencySummary
+from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.read.times import CyclesBy, Interval
 from stallmark.analysis.read.transactions import Lateness
 from stallmark.analysis.run import RunSummary

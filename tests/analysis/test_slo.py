@@ -3,7 +3,8 @@
 import pytest
 
 from stallmark.analysis.finding import Finding, caution
-from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
+from stallmark.analysis.read.io_latency import IoLatencySummary
+from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.read.times import ReadKind
 from stallmark.analysis.service_level import READY_MADE, ServiceLevelKind, judge_reads, make_objective
 

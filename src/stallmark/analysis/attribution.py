@@ -13,7 +13,8 @@ import numpy as np
 from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.io import HostCpu, Io, OwnCpu, host_cpu
-from stallmark.analysis.read.server_summary import DEVICE, SERVER, Names, ServerWait, delta_over
+from stallmark.analysis.read.server_summary import DEVICE, SERVER, Names, delta_over
+from stallmark.analysis.read.server_views import ServerWait
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.times import Interval
 from stallmark.analysis.read.waits import WaitParts, part_of

@@ -11,15 +11,8 @@ from stallmark.analysis.attribution import IoTime, laws, make_budget, relative_s
 from stallmark.analysis.finding import Finding, Kind, info
 from stallmark.analysis.prediction import WHAT_IF_MS, predict
 from stallmark.analysis.read.io import Io, cpu_of_run, host_cpu
-from stallmark.analysis.read.server_summary import (
-    DEVICE,
-    SERVER,
-    IoSummary,
-    ServerWait,
-    delta_over,
-    per_second_mean,
-    summed,
-)
+from stallmark.analysis.read.server_summary import DEVICE, SERVER, IoSummary, delta_over, per_second_mean, summed
+from stallmark.analysis.read.server_views import ServerWait
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.times import Interval
 from stallmark.analysis.read.waits import WaitParts

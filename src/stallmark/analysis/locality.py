@@ -11,7 +11,8 @@ from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.finding import Finding, Kind, caution, info, mixed_versions
 from stallmark.analysis.locality_trace import Traced, analyse_trace, has_trace, read_trace
 from stallmark.analysis.metrics import group, mean_of
-from stallmark.analysis.read.server_summary import IoSummary, TransactionReads
+from stallmark.analysis.read.server_summary import IoSummary
+from stallmark.analysis.read.server_views import TransactionReads
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError

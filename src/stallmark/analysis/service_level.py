@@ -15,7 +15,8 @@ from stallmark.analysis.finding import Finding, Kind, caution, info
 from stallmark.record.manifest.storage import ServiceLevelObjective
 
 if TYPE_CHECKING:
-    from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
+    from stallmark.analysis.read.io_latency import IoLatencySummary
+from stallmark.analysis.read.server_summary import IoSummary
 
 
 class ServiceLevelKind(Kind):

@@ -12,21 +12,12 @@ from stallmark.analysis.gates import Gate
 from stallmark.analysis.probe_comparison import AgainstProbe
 from stallmark.analysis.read.active_set import ActiveSet, FlashUse
 from stallmark.analysis.read.io import MailIo
+from stallmark.analysis.read.io_latency import IoLatencySummary
 from stallmark.analysis.read.queries import StreamsSummary
 from stallmark.analysis.read.server_io import FileSummary, ProcessIo
-from stallmark.analysis.read.server_summary import (
-    IoLatencySummary,
-    IoSummary,
-    ProcedureSummary,
-    QueryStoreSummary,
-    RowWait,
-    ServerState,
-    ServerWait,
-    StatementSummary,
-    TransactionReads,
-)
-from stallmark.analysis.read.server_views import VolumeSummary
-from stallmark.analysis.read.statements import OwnStatementSummary
+from stallmark.analysis.read.server_summary import IoSummary, ServerState
+from stallmark.analysis.read.server_views import ProcedureSummary, RowWait, ServerWait, TransactionReads, VolumeSummary
+from stallmark.analysis.read.statements import OwnStatementSummary, QueryStoreSummary, StatementSummary
 from stallmark.analysis.read.times import Cycles
 from stallmark.analysis.read.transactions import ErrorSummary, MaintenanceSummary, TransactionSummary
 from stallmark.analysis.read.waits import BlockedPair

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stallmark.analysis.finding import caution
+from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.rises import NONE, Codes
-from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
+from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.read.times import Interval, ReadKind, numbers_of, rows_with_times
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import HISTOGRAM_LOST, PERCENTILES, SAMPLES_BEYOND, UNCOVERED
@@ -25,6 +25,19 @@ _Of = tuple[str, str]
 """The operation and the database of a histogram."""
 _OF_SAMPLE = ("t", "slots", "dropped", "epoch")
 NO_PERCENTILES: dict[str, float | None] = dict.fromkeys((*PERCENTILES, "max"))
+
+
+@dataclass(frozen=True)
+class IoLatencySummary:
+    """The latency of single I/Os over the measured interval, where the server kept histograms."""
+
+    operation: str  # "read" (data files), "log write"
+    ios: int
+    coverage: float | None  # share of the I/Os that the file counters counted
+    resolution_ms: float | None  # unit of the histogram's durations
+    latency_ms: dict[str, float | None]  # keys "p50" "p90" "p95" "p99" "p99.9" "max"
+    doubt: Finding | None  # why there are no percentiles
+    database: str | None = None  # one of several that are ours; None: all that are
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
-"""The counts of the server and its devices over one measured interval, parts of a step's summary (step_summary.py);
-and how I/O is summarised from the counters of either."""
+"""The I/O of the server or of a device over one measured interval, summed up from its counters, and the state of the
+server in it."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -7,11 +7,9 @@ from typing import Annotated
 import numpy as np
 
 from stallmark import format
-from stallmark.analysis.finding import Finding
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.times import Interval
 from stallmark.format import Shown, in_lower_case, words
-from stallmark.stats.thresholds import SHARE_SAMPLES
 
 WAIT_CLASSES = ("io", "lock", "wal", "replica", "memory", "latch", "parallel", "worker", "cpu", "client", "other")
 """Replica: a commit waits until another server has the log. Memory: for a grant or an allocation. Latch: for a page or
@@ -172,120 +170,6 @@ def _mean_of_means(
             known = means[~np.isnan(means)]
         counters.means[asked] = float(known.mean()) if len(known) else None
     return counters.means[asked]
-
-
-@dataclass(frozen=True)
-class ServerWait:
-    """A wait type of the server, over all its tasks and the measured interval; `wait_ms` includes `signal_ms`."""
-
-    wait_type: str
-    wait_class: str  # one of WAIT_CLASSES
-    seconds: float
-    waits: int
-    wait_ms: float
-    signal_ms: float  # part of the wait for a CPU after the resource was available
-    uncertainty: float | None = None  # see `IoSummary`
-
-    @property
-    def resource_ms(self) -> float:
-        return self.wait_ms - self.signal_ms
-
-
-_EACH = "Per execution"
-
-
-@dataclass(frozen=True)
-class ProcedureSummary:
-    """One procedure over the measured interval, as the server's plan cache counted it."""
-
-    name: Annotated[str, words("procedure")]
-    executions: Annotated[int, Shown("executions", format.count)]
-    coverage: Annotated[float | None, Shown("covered", format.share)]
-    """Executions seen, per call of the driver, or None without calls."""
-    physical_reads: Annotated[float | None, Shown("physical reads", group=_EACH)]  # pages
-    logical_reads: Annotated[float | None, Shown("logical reads", group=_EACH)]
-    logical_writes: Annotated[float | None, Shown("logical writes", group=_EACH)]
-    elapsed_ms: Annotated[float | None, Shown("ms", group=_EACH)]
-
-
-@dataclass(frozen=True)
-class StatementSummary:
-    """One statement of a procedure, in all over the `seconds` that the plan cache was seen for."""
-
-    procedure: str
-    position: int  # characters of the procedure's text before it
-    text: str  # beginning of the text
-    plans: tuple[str, ...]  # hashes of their shapes, the one executed most first
-    executions: int
-    physical_reads: float  # pages
-    logical_reads: float
-    cpu_ms: float
-    waited_ms: float  # time beyond that on a CPU: for I/O, locks and everything else
-    seconds: float
-    whole: bool = True  # or a plan left the cache meanwhile, and with it what it had counted last
-
-
-@dataclass(frozen=True)
-class TransactionReads:
-    """The reads of a transaction of one type, on average. `reads` are physical: I/Os of its session where sessions were
-    sampled (`sampled`), else pages of 8 KiB that SQL Server counted for its procedures."""
-
-    transaction: str
-    counted: int  # transactions that were sampled, or that ended
-    sampled: bool
-    reads: float
-    read_bytes: float
-    hits: float  # blocks or pages that were in the pool
-    read_ms: float | None  # time in these reads
-    share: float | None = None  # share of the physical reads of all types
-
-    @property
-    def too_few(self) -> bool:
-        """Return True if too few transactions were sampled for a mean or a share."""
-        return self.sampled and self.counted < SHARE_SAMPLES
-
-
-@dataclass(frozen=True)
-class RowWait:
-    """Sessions that waited for one table, on average. Fields that the server does not report are None."""
-
-    table: str
-    waiting: float  # sessions waiting for locks on its rows or pages
-    waits_per_s: float | None = None
-    wait_ms: float | None = None  # mean ms of such a wait
-    latched: float | None = None  # sessions waiting for a page in memory that another session changes or reads
-    reading: float | None = None  # sessions waiting for a page to be read from disk
-
-
-@dataclass(frozen=True)
-class IoLatencySummary:
-    """The latency of single I/Os over the measured interval, where the server kept histograms."""
-
-    operation: str  # "read" (data files), "log write"
-    ios: int
-    coverage: float | None  # share of the I/Os that the file counters counted
-    resolution_ms: float | None  # unit of the histogram's durations
-    latency_ms: dict[str, float | None]  # keys "p50" "p90" "p95" "p99" "p99.9" "max"
-    doubt: Finding | None  # why there are no percentiles
-    database: str | None = None  # one of several that are ours; None: all that are
-
-
-_EACH_STATEMENT = "Per statement executed"
-
-
-@dataclass(frozen=True)
-class QueryStoreSummary:
-    """The statements of one procedure over the measured interval, as Query Store counted them."""
-
-    name: str
-    executions: int  # number of executions of statements
-    physical_reads: Annotated[float | None, Shown("physical reads", group=_EACH_STATEMENT)]  # pages
-    logical_reads: Annotated[float | None, Shown("logical reads", group=_EACH_STATEMENT)]
-    logical_writes: Annotated[float | None, Shown("logical writes", group=_EACH_STATEMENT)]
-    worker_ms: Annotated[float | None, Shown("CPU ms", group=_EACH_STATEMENT)]
-    elapsed_ms: Annotated[float | None, Shown("ms", group=_EACH_STATEMENT)]
-    waits: list[tuple[str, float]]  # Query Store's category, ms per second; longest first
-    whole: bool = True  # or it stopped counting meanwhile, or dropped counts, and these are of a part
 
 
 @dataclass(frozen=True)

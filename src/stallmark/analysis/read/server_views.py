@@ -24,6 +24,7 @@ from typing import Annotated
 import numpy as np
 import pyarrow as pa
 
+from stallmark import format
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.io import Io
@@ -31,7 +32,7 @@ from stallmark.analysis.read.io_latency import Histograms, read_io_latency
 from stallmark.analysis.read.rises import Codes, PairCodes
 from stallmark.analysis.read.server_io import DATA, by_process
 from stallmark.analysis.read.server_state import StateViews
-from stallmark.analysis.read.server_summary import ProcedureSummary, RowWait, ServerWait, TransactionReads, delta_over
+from stallmark.analysis.read.server_summary import delta_over
 from stallmark.analysis.read.statements import (
     QueryStore,
     Statements,
@@ -44,6 +45,7 @@ from stallmark.analysis.read.times import Interval, ReadKind, Span
 from stallmark.format import Shown, words
 from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record
+from stallmark.stats.thresholds import SHARE_SAMPLES
 
 TOP = 8
 
@@ -52,6 +54,18 @@ _SUMMED = [
     for target in ("row_lock", "page_lock", "page_latch", "page_io_latch")
     for unit in ("s", "_ms")
 ]
+
+
+@dataclass(frozen=True)
+class RowWait:
+    """Sessions that waited for one table, on average. Fields that the server does not report are None."""
+
+    table: str
+    waiting: float  # sessions waiting for locks on its rows or pages
+    waits_per_s: float | None = None
+    wait_ms: float | None = None  # mean ms of such a wait
+    latched: float | None = None  # sessions waiting for a page in memory that another session changes or reads
+    reading: float | None = None  # sessions waiting for a page to be read from disk
 
 
 @dataclass(frozen=True)
@@ -158,6 +172,60 @@ def _weighted(rows: list[dict[str, float]], time: str, rate: str) -> float | Non
 TOP_WAITS = 10
 _WAIT = ["waits", "wait_ms", "signal_ms"]
 _PROCEDURE = ["executions", "elapsed_us", "physical_reads", "logical_reads", "logical_writes"]
+
+
+@dataclass(frozen=True)
+class ServerWait:
+    """A wait type of the server, over all its tasks and the measured interval; `wait_ms` includes `signal_ms`."""
+
+    wait_type: str
+    wait_class: str  # one of WAIT_CLASSES
+    seconds: float
+    waits: int
+    wait_ms: float
+    signal_ms: float  # part of the wait for a CPU after the resource was available
+    uncertainty: float | None = None  # see `IoSummary`
+
+    @property
+    def resource_ms(self) -> float:
+        return self.wait_ms - self.signal_ms
+
+
+_EACH = "Per execution"
+
+
+@dataclass(frozen=True)
+class ProcedureSummary:
+    """One procedure over the measured interval, as the server's plan cache counted it."""
+
+    name: Annotated[str, words("procedure")]
+    executions: Annotated[int, Shown("executions", format.count)]
+    coverage: Annotated[float | None, Shown("covered", format.share)]
+    """Executions seen, per call of the driver, or None without calls."""
+    physical_reads: Annotated[float | None, Shown("physical reads", group=_EACH)]  # pages
+    logical_reads: Annotated[float | None, Shown("logical reads", group=_EACH)]
+    logical_writes: Annotated[float | None, Shown("logical writes", group=_EACH)]
+    elapsed_ms: Annotated[float | None, Shown("ms", group=_EACH)]
+
+
+@dataclass(frozen=True)
+class TransactionReads:
+    """The reads of a transaction of one type, on average. `reads` are physical: I/Os of its session where sessions were
+    sampled (`sampled`), else pages of 8 KiB that SQL Server counted for its procedures."""
+
+    transaction: str
+    counted: int  # transactions that were sampled, or that ended
+    sampled: bool
+    reads: float
+    read_bytes: float
+    hits: float  # blocks or pages that were in the pool
+    read_ms: float | None  # time in these reads
+    share: float | None = None  # share of the physical reads of all types
+
+    @property
+    def too_few(self) -> bool:
+        """Return True if too few transactions were sampled for a mean or a share."""
+        return self.sampled and self.counted < SHARE_SAMPLES
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ them; it counts statements, not calls of procedures.
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +16,10 @@ import pyarrow.compute as pc
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.rises import Codes
-from stallmark.analysis.read.server_summary import QueryStoreSummary, StatementSummary, delta_over
+from stallmark.analysis.read.server_summary import delta_over
 from stallmark.analysis.read.throughput import Latencies, Load
 from stallmark.analysis.read.times import Interval, ReadKind, first_of_runs, numbers_of, rows_with_times, sample_times
+from stallmark.format import Shown
 from stallmark.record.manifest.workload import Workload
 from stallmark.record.reader import Record
 
@@ -90,6 +92,23 @@ class _Seen:
 
 _ABOUT = ("planned", "statement", "procedure", "position", "plan_hash", "text")
 _COUNTS = ("executions", "worker_us", "elapsed_us", "physical_reads", "logical_reads")
+
+
+@dataclass(frozen=True)
+class StatementSummary:
+    """One statement of a procedure, in all over the `seconds` that the plan cache was seen for."""
+
+    procedure: str
+    position: int  # characters of the procedure's text before it
+    text: str  # beginning of the text
+    plans: tuple[str, ...]  # hashes of their shapes, the one executed most first
+    executions: int
+    physical_reads: float  # pages
+    logical_reads: float
+    cpu_ms: float
+    waited_ms: float  # time beyond that on a CPU: for I/O, locks and everything else
+    seconds: float
+    whole: bool = True  # or a plan left the cache meanwhile, and with it what it had counted last
 
 
 @dataclass(frozen=True)
@@ -180,6 +199,24 @@ class State:
     reason: int | None  # the bits of the reason for being read-only, or None if unknown
     modes: Mapping[str, str | None] = field(default_factory=dict)
     """Captured events by option; None in records older than this setting."""
+
+
+_EACH_STATEMENT = "Per statement executed"
+
+
+@dataclass(frozen=True)
+class QueryStoreSummary:
+    """The statements of one procedure over the measured interval, as Query Store counted them."""
+
+    name: str
+    executions: int  # number of executions of statements
+    physical_reads: Annotated[float | None, Shown("physical reads", group=_EACH_STATEMENT)]  # pages
+    logical_reads: Annotated[float | None, Shown("logical reads", group=_EACH_STATEMENT)]
+    logical_writes: Annotated[float | None, Shown("logical writes", group=_EACH_STATEMENT)]
+    worker_ms: Annotated[float | None, Shown("CPU ms", group=_EACH_STATEMENT)]
+    elapsed_ms: Annotated[float | None, Shown("ms", group=_EACH_STATEMENT)]
+    waits: list[tuple[str, float]]  # Query Store's category, ms per second; longest first
+    whole: bool = True  # or it stopped counting meanwhile, or dropped counts, and these are of a part
 
 
 @dataclass(frozen=True)

@@ -9,20 +9,19 @@ from typing import TypeVar
 from stallmark import format
 from stallmark.analysis.environment_cautions import Pair, Rates, pairs
 from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.read.io_latency import IoLatencySummary
 from stallmark.analysis.read.server_io import AUTOVACUUM, FileSummary, ProcessIo
 from stallmark.analysis.read.server_summary import (
     OF_MEMORY,
     OF_THE_REST,
-    IoLatencySummary,
     IoSummary,
     LogState,
     PoolContent,
-    ProcedureSummary,
-    QueryStoreSummary,
     ReplicaState,
     ServerState,
 )
-from stallmark.analysis.read.server_views import VolumeSummary
+from stallmark.analysis.read.server_views import ProcedureSummary, VolumeSummary
+from stallmark.analysis.read.statements import QueryStoreSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.report.columns import step_labels, step_rows
 from stallmark.report.document import Block, Section, Words, table_blocks

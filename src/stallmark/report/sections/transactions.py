@@ -7,7 +7,8 @@ from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.gates import GateKind
 from stallmark.analysis.read.queries import in_order
-from stallmark.analysis.read.server_summary import StatementSummary, TransactionReads
+from stallmark.analysis.read.server_views import TransactionReads
+from stallmark.analysis.read.statements import StatementSummary
 from stallmark.analysis.read.transactions import TransactionSummary
 from stallmark.analysis.read.waits import BlockedPair, DeadlockShape
 from stallmark.analysis.run import RunSummary
