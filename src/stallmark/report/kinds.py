@@ -17,7 +17,7 @@ class Kind:
     """The functions that make a report of records of one kind, and what such a report lacks."""
 
     summarise: Callable[..., Any]
-    """A function of runs and a `map`; for a profile or a sizing, of its folder."""
+    """A function of runs and a `map`; for the record of a capability, of its folder."""
     document: Callable[[Any], Document]
     in_json: Callable[[Any], dict[str, Any]]
     experiments: Callable[[Any], Mapping[str, ExperimentSummary]] = lambda _: {}
@@ -26,7 +26,7 @@ class Kind:
     """True if they may have memory curves, for `--fail-if`."""
     has_slide: bool = False
     alone: str = "name it alone"
-    """The remedy where a profile or a sizing is named together with others."""
+    """The remedy where the record of a capability is named together with others."""
 
 
 KINDS = {
