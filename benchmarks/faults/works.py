@@ -94,20 +94,28 @@ class Undisturbed:
 
 def undisturbed(folder: Path, name: str) -> Undisturbed:
     """Return it; make it first where no round has asked for it yet."""
+    built, tables = as_built(folder, name)
     with _made_once(folder / name.replace(" ", "-")) as (place, is_new):
         if is_new:
-            _make(place, WORKS[name])
-    return Undisturbed(place, json.loads((place / "tables.json").read_text()))
+            copied(built / "home", place)
+            tool = Tool(place)
+            _command(tool, "run", tool.scenario(**WORKS[name].changes, reset="restore"))
+    return Undisturbed(place, tables)
 
 
-def _make(place: Path, work: Work) -> None:
-    tool = Tool(place)
-    _command(tool, "build", *work.database)
-    with opened(tool.home, work) as engine:
-        tables = checksums(engine, find_workload(work.workload))  # type: ignore[arg-type]
-    _command(tool, "run", tool.scenario(**work.changes, reset="restore"))
-    in_json = {name: [int(rows), str(total)] for name, (rows, total) in tables.items()}
-    (place / "tables.json").write_text(json.dumps(in_json))
+def as_built(folder: Path, name: str) -> tuple[Path, dict[str, list[Any]]]:
+    """Return the folder of a work that was built and never run, and its tables; build it where no round has asked for
+    it yet."""
+    work = WORKS[name]
+    with _made_once(folder / f"{name.replace(' ', '-')}-built") as (place, is_new):
+        if is_new:
+            tool = Tool(place)
+            _command(tool, "build", *work.database)
+            with opened(tool.home, work) as engine:
+                tables = checksums(engine, find_workload(work.workload))  # type: ignore[arg-type]
+            in_json = {table: [int(rows), str(total)] for table, (rows, total) in tables.items()}
+            (place / "tables.json").write_text(json.dumps(in_json))
+    return place, json.loads((place / "tables.json").read_text())
 
 
 def _command(tool: Tool, *arguments: str) -> None:

@@ -24,14 +24,14 @@ BUILD = {
 def build(round: Round) -> None:
     """Disturb a build; the next one completes it, with the tables that an undisturbed one makes."""
     name = round.rng.choice(list(WORKS))
-    work, there = WORKS[name], round.undisturbed(name)
+    work, (_, tables) = WORKS[name], works.as_built(round.prepared, name)
     round.did.append(name)
     strike = draw(round.rng, BUILD, works.BUILD)
     code, command, hit = round.struck(strike, "build", *work.database)
     if hit:
         round.found(checks.reason(strike.victim, strike.how, code, command.text, None))
     round.next("build", *work.database)
-    round.found(checks.tables(round.tables(work), there.tables))
+    round.found(checks.tables(round.tables(work), tables))
     round.commits(work, None)
     round.left()
 
