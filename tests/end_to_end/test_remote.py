@@ -47,7 +47,7 @@ def connected(remote: Remote, options: str = "") -> psycopg.Connection:
 
 
 def test_a_user_ramp_on_a_remote_server_and_the_password_is_nowhere(tool):
-    command = tool.start_anew("run", tool.scenario(users=[1, 3], ramp="1s"), "--json")
+    command = tool.start("run", tool.scenario(users=[1, 3], ramp="1s"), "--json")
     seen: set[str] = set()
     while command.process.poll() is None:
         for process in tool.processes():

@@ -36,7 +36,7 @@ def test_the_array_is_made_what_each_variant_says_until_the_operator_says_no(sha
         ],
     )
     operator, terminal = pty.openpty()
-    command = shared.start_anew("run", path, stdin=terminal)
+    command = shared.start("run", path, stdin=terminal)
     os.close(terminal)
     try:
         os.write(operator, b"\n")
@@ -74,7 +74,7 @@ def variant(read_ms: float) -> dict[str, object]:
 @needs_fio
 def test_an_injected_delay_is_probed_found_blamed_on_reads_and_measured(shared: Tool):
     probe = {"size": "32MiB", "seconds": "1s", "patterns": ["8k-random-read"], "outstanding": [1]}
-    measured = {"start_cache": "prefilled", "think_time": None, "warm_up": "3s", "measure": "4s"}
+    measured = {"start_cache": "prefilled", "think_time": None, "warm_up": "1s", "measure": "3s"}
     variants = [variant(SLOW_MS), variant(FAST_MS)]
     code, said = shared.run("run", shared.scenario(variants=variants, probe=probe, **measured))
     assert code in (0, 4), said

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import sys
 from collections.abc import Mapping
 from multiprocessing.reduction import DupFd
 from pathlib import Path
@@ -19,14 +20,22 @@ _processes.set_forkserver_preload(
 
 
 class Prepared(psutil.Process):
-    """A `stallmark` that was started in a session of its own, with no input."""
+    """A `stallmark` that was started in a session of its own."""
 
     def __init__(
-        self, arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str], output: int, errors: int
+        self,
+        arguments: tuple[str, ...],
+        folder: Path,
+        environment: Mapping[str, str],
+        output: int,
+        errors: int,
+        stdin: int | None = None,
     ):
-        told = (arguments, folder, dict(environment), _Stream(output), _Stream(errors))
-        self._process = _processes.Process(target=_become, args=told, daemon=True)
-        self._process.start()
+        with open(os.devnull) as nothing:
+            streams = tuple(map(_Stream, (nothing.fileno() if stdin is None else stdin, output, errors)))
+            told = (arguments, folder, dict(environment), streams)
+            self._process = _processes.Process(target=_become, args=told, daemon=True)
+            self._process.start()
         super().__init__(self._process.pid)
 
     def poll(self) -> int | None:
@@ -53,7 +62,7 @@ class _Stream:
 
 
 def _become(
-    arguments: tuple[str, ...], folder: Path, environment: dict[str, str], output: _Stream, errors: _Stream
+    arguments: tuple[str, ...], folder: Path, environment: dict[str, str], streams: tuple[_Stream, ...]
 ) -> None:
     from stallmark.cli.main import main
 
@@ -61,7 +70,8 @@ def _become(
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    for descriptor, given in enumerate((os.open(os.devnull, os.O_RDONLY), output.number, errors.number)):
-        os.dup2(given, descriptor)
-        os.close(given)
+    for descriptor, given in enumerate(streams):
+        os.dup2(given.number, descriptor)
+        os.close(given.number)
+    sys.stdin = os.fdopen(0)  # multiprocessing has closed it
     main.main(arguments, "stallmark")

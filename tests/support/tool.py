@@ -132,15 +132,15 @@ class Tool:
         assert isinstance(code, int), code
         return code, text
 
-    def start(self, *arguments: str) -> Command:
+    def start(self, *arguments: str, stdin: int | None = None) -> Command:
         """Start a command in a process of its own, which another one has prepared."""
         self._remember()
         said = self._new_file()
         with said.open("a") as output:
             to = output.fileno()
-            return Command(Prepared(arguments, self.folder, self._whole_environment(), to, to), said)
+            return Command(Prepared(arguments, self.folder, self._whole_environment(), to, to, stdin), said)
 
-    def start_anew(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> Command:
+    def start_anew(self, *arguments: str) -> Command:
         """Start a command as a shell does."""
         self._remember()
         said = self._new_file()
@@ -149,7 +149,7 @@ class Tool:
                 [sys.executable, "-m", "stallmark.cli.entry", *arguments],
                 cwd=self.folder,
                 env=self._whole_environment(),
-                stdin=stdin,
+                stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
