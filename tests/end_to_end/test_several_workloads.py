@@ -118,7 +118,7 @@ def test_what_was_committed_is_there_and_holds_after_the_server_was_killed(tool)
 
 
 def test_a_run_starts_from_the_database_as_loaded_and_a_cell_keeps_to_data_of_its_own(embedded):
-    code, said = embedded.run("run", embedded.scenario(**loads(1, 50, cells=[1, 2], measure="2s", reset="restore")))
+    code, said = embedded.run("run", embedded.scenario(**loads(1, 50, cells=[1, 2], reset="restore")))
     assert code == 0, said
     [run] = embedded.manifests()
     assert [step.cells for step in run.steps] == [1, 2] and all(one.holds is not False for one in run.conditions)
