@@ -117,10 +117,13 @@ class PostgresCollector(ServerCollector):
         return None
 
     def limitation(self) -> str | None:
+        # Most are not timed, and a connection is a process of the server.
+        if not (timed := self.timed()):
+            return None
         with self.engine.cursor() as cursor:
             off = [
                 _TIMING.format(setting=setting, what=columns)
-                for setting, columns in self.timed().items()
+                for setting, columns in timed.items()
                 if cursor.execute("SELECT current_setting(%s)", [setting]).fetchone() == ("off",)
             ]
         return " ".join(off) or None
