@@ -3,9 +3,9 @@
 import json
 import os
 import shlex
-import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,6 +13,7 @@ import pytest
 import yaml
 from support.documents import ROOT, fenced_blocks, scenarios
 from support.manifests import changed
+from support.prepared import prepared_program
 from support.remote import Remote
 from support.synthetic import Truth, make_run
 from support.tool import Tool
@@ -55,19 +56,14 @@ def start(command: str, tool: Tool, **environment: str) -> subprocess.CompletedP
     )  # fmt: skip
 
 
-def write_program(path: Path, text: str) -> None:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text)
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-
-
 @pytest.fixture
-def checkout(fresh: Tool) -> Tool:
+def checkout(fresh: Tool) -> Iterator[Tool]:
     """A folder as a job of CI has it: the load of the page, and the command."""
-    write_program(fresh.folder / "bin" / "stallmark", f'#!/bin/sh\nexec {sys.executable} -m stallmark.cli.entry "$@"\n')
+    (fresh.folder / "bin").mkdir()
     [load] = [text for page, text in scenarios() if page == "ci.md"]
     (fresh.folder / "load.yaml").write_text(yaml.safe_dump(yaml.safe_load(load) | SHORT))
-    return fresh
+    with prepared_program(fresh.folder / "bin" / "stallmark"):
+        yield fresh
 
 
 def rule_in(file: Path) -> str:
@@ -90,11 +86,11 @@ def test_a_pipeline_measures_and_judges(commands: list[str], kept: list[str], ch
     (checkout.folder / "server.url").write_text(remote.url())
     (checkout.folder / "server.url").chmod(0o600)
     change = "ALTER SYSTEM SET wal_compression = on", "SELECT pg_reload_conf()"
-    write_program(
-        checkout.folder / "change-setting.sh",
+    (program := checkout.folder / "change-setting.sh").write_text(
         f"#!{sys.executable}\nimport psycopg\nconnection = psycopg.connect({remote.url()!r}, autocommit=True)\n"
-        f"for statement in {change}:\n    connection.execute(statement)\n",
+        f"for statement in {change}:\n    connection.execute(statement)\n"
     )
+    program.chmod(0o755)
     *before, gate = commands
     environment = {"STALLMARK_SERVER": f"@{checkout.folder / 'server.url'}"}
     for command in before:
