@@ -15,7 +15,6 @@ from stallmark.analysis.run import summarise_run
 from stallmark.driver.load import MASTER_PORT
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
-from stallmark.experiment.target import Target
 from stallmark.record.files import sweep
 from stallmark.record.manifest import FILE, Manifest, write_manifest
 from stallmark.record.manifest.course import ChosenSize
@@ -256,6 +255,8 @@ def _placing(choice: WorkloadChoice, made: Manifest) -> list[str]:
         cold = ["--drop-caches"] if made.cache_start == "cold" else []
         shared = ["--shared"] if made.server.shared else []
         return ["--server", "URL", *cold, *shared]
+    from stallmark.experiment.target import Target  # imports all of a server, which listing runs does not need
+
     return [
         *(["--data-dir", str(folders["data"])] if folders["data"] != Target().folder(choice).resolve() else []),
         *(["--wal-dir", str(folders["wal"])] if "wal" in folders else []),

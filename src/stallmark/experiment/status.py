@@ -16,7 +16,6 @@ from stallmark.analysis.run import summarise_run
 from stallmark.errors import StallmarkError
 from stallmark.experiment.remaining_runs import command, order_of, refuse_run, scenario_of, with_records
 from stallmark.loaders import loader_for
-from stallmark.loaders.load import expected_bytes
 from stallmark.record.manifest import FILE, Manifest, machine_facts, read_manifest
 from stallmark.record.manifest.course import Machine
 from stallmark.record.reader import Record, find_records, other_kind
@@ -118,6 +117,8 @@ def estimate(
     for estimate_own in capabilities.parts("estimate"):
         if expected := estimate_own(scenario, dialect, to_build=to_build, to_copy=to_copy, pace=pace):
             return expected
+    from stallmark.loaders.load import expected_bytes  # imports SQLAlchemy, which reading records does not need
+
     contents = scenario.contents
     sizes = [
         (part, expected_bytes(dialect, part, loader_for(part.name).select_scale(contents.scale)))
