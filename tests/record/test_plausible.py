@@ -7,10 +7,10 @@ from support.synthetic import Truth, make_run
 from support.tables import get, put
 
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.read.queries import PHASES
 from stallmark.collectors import data_format
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.course import LONGEST_S
+from stallmark.record.manifest.workload import PHASES
 from stallmark.record.plausible import TEXTS, wrong_columns, wrong_rows
 from stallmark.record.reader import Record
 from stallmark.record.schema import EXTERNAL, RAW_IO

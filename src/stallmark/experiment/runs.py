@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 
-from stallmark.analysis.read.queries import PHASES
 from stallmark.collectors.sampler import Row, Sampler, Sink
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.driver.load import ExpectedMachines
@@ -34,7 +33,7 @@ from stallmark.experiment.work import (
 from stallmark.format import exact
 from stallmark.record.manifest.course import ExpectedMachines as RecordedMachines
 from stallmark.record.manifest.course import now
-from stallmark.record.manifest.workload import cut_short, ended_early
+from stallmark.record.manifest.workload import PHASES, cut_short, ended_early
 from stallmark.record.schema import MAINTENANCE
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Phase as QueryPhase

@@ -7,14 +7,13 @@ from typing import Any
 
 import msgspec
 
-from stallmark.analysis.read.queries import PHASES
 from stallmark.analysis.thresholds import parse_threshold
 from stallmark.driver.load import LoadSpec, Timeline, background_sessions, executor_counts
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.searched_load import SearchPlan, TransactionLimit
 from stallmark.engines.base import Engine
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.workload import Follows, Queries, Search, Step, application
+from stallmark.record.manifest.workload import PHASES, Follows, Queries, Search, Step, application
 from stallmark.record.manifest.workload import Load as RecordedLoad
 from stallmark.record.manifest.workload import Statement as RecordedStatement
 from stallmark.record.manifest.workload import Transaction as RecordedTransaction

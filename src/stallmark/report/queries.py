@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary, marks
 from stallmark.analysis.queries import QueryCell, QueryComparison, QueryVariant
-from stallmark.analysis.read.queries import PHASES
+from stallmark.record.manifest.workload import PHASES
 from stallmark.report import queries_tables as tables
 from stallmark.report import sections
 from stallmark.report.columns import step_labels

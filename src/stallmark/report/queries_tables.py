@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.queries import QueryCell, QueryComparison, QueryVariant
-from stallmark.analysis.read.queries import PHASES, Execution
+from stallmark.analysis.read.queries import Execution
 from stallmark.analysis.step_summary import StepSummary
+from stallmark.record.manifest.workload import PHASES
 from stallmark.report.columns import metric_columns
 from stallmark.report.table import Cell, Rows, Table, group, named_rows, number, word
 from stallmark.report.text import queries as words

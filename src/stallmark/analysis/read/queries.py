@@ -22,14 +22,6 @@ from stallmark.record.schema import QUERIES
 
 REFRESH = ("RF1", "RF2")
 
-PHASES = {
-    "power": "power run",
-    "throughput": "throughput run",
-    "each": "queries by themselves",
-    "concurrent": "streams beside virtual users",
-}
-"""The parts of a run of queries by name."""
-
 _BEFORE = {"beside": "concurrent"}
 """The names of older records."""
 

@@ -135,6 +135,15 @@ class Steered(ManifestPart):
     windows: int = 0
 
 
+PHASES = {
+    "power": "power run",
+    "throughput": "throughput run",
+    "each": "queries by themselves",
+    "concurrent": "streams beside virtual users",
+}
+"""The parts of a run of queries by name."""
+
+
 class Step(ManifestPart):
     """A step of the load, or a completed phase of queries. Seconds count from the run's start; the measured interval is
     from `measure_s` to `end_s`.

@@ -10,9 +10,9 @@ from stallmark.analysis.compare.summary import PairComparison
 from stallmark.analysis.experiment import ExperimentSummary, marks
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.metrics import THROUGHPUT
-from stallmark.analysis.read.queries import PHASES
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest import DeviceLabel
+from stallmark.record.manifest.workload import PHASES
 from stallmark.report.columns import primary_of, step_labels, step_metrics
 from stallmark.report.document import (
     Block,
