@@ -12,7 +12,6 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from stallmark.errors import StallmarkError
 from stallmark.schema.draw import Ints, whole
@@ -322,6 +321,8 @@ def _lineitem(orders: pa.Table, lines: _Lines) -> pa.Table:
 
 
 def _numbered(prefix: str, numbers: Ints) -> pa.Array:
-    """Return `what` and the number with nine digits."""
+    """Return `prefix` and the number with nine digits."""
+    import pyarrow.compute as pc  # only a refresh needs it, and every scenario imports this module
+
     digits = pc.utf8_lpad(pc.cast(pa.array(numbers), pa.string()), 9, "0")
     return pc.binary_join_element_wise(prefix, digits, "")

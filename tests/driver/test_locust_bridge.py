@@ -19,6 +19,13 @@ def test_the_conductor_holds_in_a_process_patched_by_locust():
     assert "gevent" not in sys.modules
 
 
+SPARED_BY_SCENARIOS = {
+    "faker", "psycopg", "pyarrow.compute", "pyarrow.parquet", "scipy.special", "sqlalchemy",
+    "stallmark.analysis.run", "stallmark.analysis.step_summary", "stallmark.record.reader",
+}  # fmt: skip
+"""Modules that the rules of a scenario do without, and its own SQL."""
+
+
 @pytest.mark.parametrize(
     ("module", "spared"),
     [
@@ -31,6 +38,10 @@ def test_the_conductor_holds_in_a_process_patched_by_locust():
         ("cli.output", {"sqlalchemy", "faker", "psycopg"}),  # every report
         ("live.server", {"psycopg", "pyodbc"}),
         ("experiment.runner", {"scipy.special", "duckdb", "plotly"}),
+        ("experiment.status", {"sqlalchemy", "faker", "duckdb", "plotly"}),
+        ("scenarios.model", SPARED_BY_SCENARIOS),
+        ("own_sql.folder", SPARED_BY_SCENARIOS),
+        ("loaders.bank", {"sqlalchemy", "faker"}),
     ],
 )
 def test_processes_import_no_library_in_vain(module, spared):
