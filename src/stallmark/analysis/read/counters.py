@@ -120,10 +120,11 @@ class Samples:
         self._unknown.append((first, last))
 
     def groups(self) -> Iterator[tuple[int, GroupSamples]]:
-        """Yield the samples of each group, in order."""
+        """Yield the samples of each group, in order. No more can be added."""
         self._merge()
         if self._borders is not None:
             self._thin()
+        self.source = None  # it refers to this: both would take memory until the next search for garbage
         kept = self._kept
         group, time = np.divmod(kept.places, len(self._times))
         cuts = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
