@@ -121,7 +121,6 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
     intervals = list({interval.span: interval for part in parts for interval in part.intervals}.values())
     seconds = max(part.seconds for part in parts)
     clock, clocks, gaps = server_clock(run), clock_findings(run, intervals), gap_findings(run, intervals)
-    forget_calls()
     server = Server(
         io=io,
         lines=server_lines(io, active_over_time(run, io, seconds), state, seconds),
@@ -132,6 +131,7 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
         io_by_load=by_load,
         clock=clock,
     )
+    forget_calls()
     driver = DriverTables(run, parts)
     waits = SessionWaits(run, parts)
     return [
