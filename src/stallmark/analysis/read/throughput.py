@@ -135,6 +135,37 @@ class Load:
 _MOST = np.iinfo(np.int32).max
 
 
+class SecondLines:
+    """Numbered lines of sums per second, in half of the memory while all are whole numbers that fit in it."""
+
+    def __init__(self, seconds: int):
+        self._lines = np.zeros((0, seconds), dtype=np.int32)
+
+    def add(self, low: int, added: np.ndarray) -> None:
+        """Add sums by number and second, of the seconds from `low` on."""
+        if len(added) > len(self._lines):
+            few, self._lines = self._lines, np.zeros((len(added), self._lines.shape[1]), dtype=self._lines.dtype)
+            self._lines[: len(few)] = few
+        rows = np.flatnonzero(added.any(axis=1))  # memory that nothing was written to is not taken
+        cells = rows[:, np.newaxis], np.arange(low, low + added.shape[1])
+        total = _in_few_bytes(self._lines[cells] + added[rows])
+        if total.dtype.itemsize > self._lines.itemsize:
+            self._lines = self._lines.astype(total.dtype)
+        self._lines[cells] = total
+
+    def sums(self, numbers: Sequence[int], seconds: int) -> np.ndarray:
+        """Return the first `seconds` of some lines together: of a single one as they are, not copied."""
+        lines = [self._lines[number, :seconds] for number in numbers if number < len(self._lines)]
+        if len(lines) == 1:
+            return lines[0]
+        return _in_few_bytes(sum(lines, np.zeros(seconds))) if lines else np.broadcast_to(np.int32(0), seconds)
+
+
+def _in_few_bytes(values: np.ndarray) -> np.ndarray:
+    fits = np.abs(values).max(initial=0) <= _MOST and (values == np.rint(values)).all()
+    return values.astype(np.int32) if fits else values
+
+
 class SecondSums:
     """The sums of `columns` in each second, by load and by the values of the column `name`. Rows of older records
     belong to no load."""
@@ -143,36 +174,22 @@ class SecondSums:
         self._name, self._seconds = name, seconds
         self._loads, self._names, self._pairs = Codes(), Codes(), PairCodes()
         self._first = np.zeros(0, dtype=np.int64)  # the second of the first row of each pair
-        self._sums = {column: np.zeros((0, seconds), dtype=np.int32) for column in columns}
+        self._lines = {column: SecondLines(seconds) for column in columns}
 
     def add(self, batch: pa.RecordBatch, second: np.ndarray) -> np.ndarray:
         """Add a batch with the second of each row, and return the number of each row's load and name."""
         number = self._pairs.codes(self._loads.codes(batch, "load"), self._names.codes(batch, self._name))
         room = len(self._pairs)
-        if more := room - len(self._first):
-            self._first = np.append(self._first, np.full(more, self._seconds))
-            for column, sums in self._sums.items():
-                self._sums[column] = np.zeros((room, self._seconds), dtype=sums.dtype)
-                self._sums[column][: len(sums)] = sums
+        self._first = np.append(self._first, np.full(room - len(self._first), self._seconds))
         np.minimum.at(self._first, number, second)
         low = int(second.min())
         width = int(second.max()) + 1 - low
         index = number * width + second - low
-        for column in self._sums:
+        for column, lines in self._lines.items():
             values = floats(batch, column)
-            if values.any():  # memory that nothing was written to is not taken
-                self._add_to(column, low, np.bincount(index, values, room * width).reshape(room, width))
+            if values.any():
+                lines.add(low, np.bincount(index, values, room * width).reshape(room, width))
         return number
-
-    def _add_to(self, column: str, low: int, added: np.ndarray) -> None:
-        """Add sums of the seconds from `low` on, in half of the memory while all are whole numbers that fit in it."""
-        sums, rows = self._sums[column], np.flatnonzero(added.any(axis=1))
-        cells = rows[:, np.newaxis], np.arange(low, low + added.shape[1])
-        total = sums[cells] + added[rows]
-        fits = np.abs(total).max(initial=0) <= _MOST and (total == np.rint(total)).all()
-        if sums.dtype != total.dtype and not fits:
-            sums = self._sums[column] = sums.astype(total.dtype)
-        sums[cells] = total
 
     def numbers(self, load: str | None, seconds: int) -> dict[str, list[int]]:
         """Return the numbers of each name that a load, or any, has rows of in its first `seconds`."""
@@ -185,15 +202,9 @@ class SecondSums:
 
     def sums(self, load: str | None, seconds: int) -> dict[str, dict[str, np.ndarray]]:
         """Return the sums in the first `seconds` of a load, or of all, by name and column."""
-        return {name: self._sums_of_rows(numbers, seconds) for name, numbers in self.numbers(load, seconds).items()}
-
-    def _sums_of_rows(self, numbers: Sequence[int], seconds: int) -> dict[str, np.ndarray]:
-        """Return the sums of some numbers together: of a single one as they are, not copied."""
         return {
-            column: sums[numbers[0], :seconds]
-            if len(numbers) == 1
-            else sums[numbers, :seconds].sum(axis=0, dtype=float)
-            for column, sums in self._sums.items()
+            name: {column: lines.sums(numbers, seconds) for column, lines in self._lines.items()}
+            for name, numbers in self.numbers(load, seconds).items()
         }
 
 

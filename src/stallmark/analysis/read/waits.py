@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from stallmark.analysis.read.rises import Codes, PairCodes
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
-from stallmark.analysis.read.throughput import Part
+from stallmark.analysis.read.throughput import Part, SecondLines
 from stallmark.analysis.read.times import Interval, Span, release_memory
 from stallmark.format import Shown, words
 from stallmark.record.manifest.workload import application
@@ -120,9 +120,10 @@ class _Sampled:
         self._applications, self._classes, self._events = Codes(), Codes(), Codes()
         self._waits, self._owned = PairCodes(), PairCodes()  # (class, event), and (application, wait)
         self._sums = {interval.span: np.zeros(0) for interval in intervals}  # keys: number of `_owned`
-        self._users: dict[tuple[int, str], np.ndarray] = {}  # keys: application and part
-        self._looks: dict[int, np.ndarray] = {}  # keys: application
-        self._seen: dict[int, np.ndarray] = {}
+        self._numbers = PairCodes()  # (application, part)
+        self._samples = SecondLines(self._seconds)  # by number of `_numbers`: users would be fractions, and larger
+        self._polls = np.ones(self._seconds, dtype=np.int32)
+        self._seen: dict[int, np.ndarray] = {}  # keys: application
         columns = ["second", "wait_class", "event", "samples", "polls"]
         for batch in record.batches("waits", [*columns, "application"] if record.loads else columns):
             if batch.num_rows:
@@ -141,44 +142,42 @@ class _Sampled:
             added = np.bincount(number[inside], users[inside], len(self._owned))
             self._sums[begin, end] = np.append(sums, more) + added
         for code in np.unique(owner).tolist():
-            self._looks.setdefault(code, np.zeros(self._seconds))
             self._seen.setdefault(code, np.zeros(self._seconds, dtype=bool))
         early = np.flatnonzero(second < self._seconds)
         if len(early):
-            self._add_seconds(*(values[early] for values in (owner, wait, second, samples, users)))
+            self._add_seconds(*(values[early] for values in (owner, wait, second, samples, polls)))
 
     def _add_seconds(
-        self, owner: np.ndarray, wait: np.ndarray, second: np.ndarray, samples: np.ndarray, users: np.ndarray
+        self, owner: np.ndarray, wait: np.ndarray, second: np.ndarray, samples: np.ndarray, polls: np.ndarray
     ) -> None:
         low = int(second.min())
         width = int(second.max()) + 1 - low
-        of_waits = [part_of(*names) for names in self._names()]
-        parts = list(dict.fromkeys(of_waits))
-        line = owner * len(parts) + np.array([parts.index(name) for name in of_waits])[wait]
-        shape = int(line.max()) + 1, width
-        index = line * width + second - low
-        rows, sampled, busy = (
-            np.bincount(index, weights, shape[0] * width).reshape(shape) for weights in (None, samples, users)
-        )
-        for number in np.flatnonzero(rows.any(axis=1)).tolist():
-            code, name = number // len(parts), parts[number % len(parts)]
-            self._users.setdefault((code, name), np.zeros(self._seconds))[low : low + width] += busy[number]
-            self._looks[code][low : low + width] += sampled[number]
-            self._seen[code][low : low + width] |= rows[number] > 0
+        parts = self._parts_of_waits()
+        met = list(dict.fromkeys(parts))
+        number = self._numbers.codes(owner, np.array([met.index(part) for part in parts])[wait])
+        shape = len(self._numbers), width
+        index = number * width + second - low
+        self._samples.add(low, np.bincount(index, samples, shape[0] * width).reshape(shape))
+        self._polls[second] = np.maximum(polls, 1)
+        for code, seen in self._seen.items():
+            seen[second[owner == code]] = True
 
     def _names(self) -> list[tuple[str, str]]:
         """Return the class and the event of each wait."""
         classes, events = self._classes.names, self._events.names
         return [(classes[class_code], events[event_code]) for class_code, event_code in self._waits.pairs]
 
+    def _parts_of_waits(self) -> list[str]:
+        return [part_of(*names) for names in self._names()]
+
     def _owners(self, load: str | None) -> list[int]:
         """Return the codes of the applications of a load, or of all that sessions were met of."""
         names = self._applications.names
-        return [code for code in self._looks if load is None or not names or names[code] == application("users", load)]
+        return [code for code in self._seen if load is None or not names or names[code] == application("users", load)]
 
     def sampled(self, part: Part) -> dict[int, SampledWaits]:
         owners, names, parts = self._owners(part.load), self._names(), {}
-        looks, seen = self._sum(owners)
+        looks, seen = self._looks(owners)
         for interval in part.intervals:
             if interval.select(looks).sum() < SHARE_SAMPLES:
                 continue
@@ -194,22 +193,25 @@ class _Sampled:
         owners = self._owners(part.load)
         if not owners:
             return None
-        looks, seen = self._sum(owners)
-        users: dict[str, np.ndarray] = {}
-        for (owner, name), line in self._users.items():
+        looks, seen = self._looks(owners)
+        met = list(dict.fromkeys(self._parts_of_waits()))
+        numbers: dict[str, list[int]] = defaultdict(list)
+        for number, (owner, part_code) in enumerate(self._numbers.pairs):
             if owner in owners:
-                users[name] = users.get(name, 0.0) + line[: part.seconds]
-        for line in users.values():
-            line[~seen[: part.seconds]] = np.nan
+                numbers[met[part_code]].append(number)
+        users = {
+            name: np.where(seen, self._samples.sums(of_part, self._seconds) / self._polls, np.nan)[: part.seconds]
+            for name, of_part in numbers.items()
+        }
         return WaitParts(users, looks[: part.seconds])
 
-    def _sum(self, owners: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    def _looks(self, owners: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Return the number of sampled sessions of some applications in each second, and the seconds with any."""
-        looks, seen = np.zeros(self._seconds), np.zeros(self._seconds, dtype=bool)
+        numbers = [number for number, (owner, _) in enumerate(self._numbers.pairs) if owner in owners]
+        seen = np.zeros(self._seconds, dtype=bool)
         for owner in owners:
-            looks += self._looks[owner]
             seen |= self._seen[owner]
-        return looks, seen
+        return self._samples.sums(numbers, self._seconds), seen
 
 
 def part_of(wait_class: str, event: str) -> str:
