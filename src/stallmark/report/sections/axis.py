@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
-from plotly.basedatatypes import BaseTraceType
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary, doubtful
@@ -34,6 +33,9 @@ from stallmark.report.figures import (
 from stallmark.report.text import reading
 from stallmark.report.text.device import labelled
 from stallmark.report.text.reading import ChartLine, Panel, is_finite, reading_of, summary_of
+
+if TYPE_CHECKING:
+    from plotly.basedatatypes import BaseTraceType
 
 _LEFT: dict[str, Any] = {"x": 0}
 _RIGHT: dict[str, Any] = {"x": 1, "xanchor": "right"}
