@@ -119,6 +119,15 @@ def test_batches_give_the_numbers_of_the_whole_table(rows, sizes, group, delay_s
         _same(one, expected[name])
 
 
+@given(tables(), SIZES, st.sets(st.sampled_from(["data", "wal", "other"]), min_size=1))
+def test_groups_that_are_not_asked_for_change_no_figure_of_the_others(rows, sizes, only):
+    found = read_counters(InMemory({"any": rows}, sizes), "any", COLUMNS, "kind", only=sorted(only))
+    expected = whole_counters(rows, COLUMNS, "kind", "entity", _longest_s(rows), 0.0)
+    assert found.keys() == expected.keys() & only
+    for name, one in found.items():
+        _same(one, expected[name])
+
+
 @given(tables(), SIZES, GROUPS, st.lists(st.floats(-2, 40), min_size=2, max_size=6), st.integers(0, 20))
 def test_what_is_left_out_changes_no_figure_of_the_intervals_asked_for(rows, sizes, group, ends, many):
     intervals = [Interval(0, *sorted(pair), 1.0, False) for pair in pairwise(ends)]

@@ -23,6 +23,8 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from stallmark.analysis.read.rises import Codes, CounterIncrements
 from stallmark.analysis.read.times import (
@@ -128,7 +130,7 @@ class Samples:
         kept = self._kept
         group, time = np.divmod(kept.places, len(self._times))
         cuts = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
-        for begin, end in zip(cuts, [*cuts[1:], len(group)], strict=True):
+        for begin, end in zip(cuts, [*cuts, len(group)][1:], strict=True):
             rises = [None if rise is None else rise[begin:end] for rise in kept.rises]
             between = slice(begin + 1, end)
             yield int(group[begin]), GroupSamples(time[begin:end], rises, kept.lost[between], kept.gaps[between])
@@ -372,8 +374,10 @@ def read_counters(
     entity: str = "entity",
     delay_s: float = 0.0,
     within: Sequence[Stretch] | None = None,
+    only: Sequence[str] = (),
 ) -> dict[str, Counters]:
-    """Return the counters of a table by the value of its column `group`; all are under "" without one.
+    """Return the counters of a table by the value of its column `group`, `only` of some if given; all are under ""
+    without a group.
 
     `entity` is the column that names a row. Samples are dated back by `delay_s`, because they show what had happened by
     then. Memory grows with the samples of groups. If these are many, `within` gives the only intervals needed; then
@@ -387,6 +391,11 @@ def read_counters(
     groups, entities, epochs = Codes(), Codes(), Codes()
     names = [name for name in (group, entity, "epoch") if name]
     for time, batch in rows_by_sample(record, table, [*names, *columns]):
+        if group and only and group in batch.schema.names:
+            wanted = pc.is_in(batch.column(group), pa.array(only))
+            time, batch = time[wanted.to_numpy(zero_copy_only=False)], batch.filter(wanted)
+            if not batch.num_rows:
+                continue
         values = [numbers_of(batch, column) for column in columns]
         rises.add(time, groups.codes(batch, group), entities.codes(batch, entity), epochs.codes(batch, "epoch"), values)
     rises.finish()

@@ -85,7 +85,7 @@ def read_io(record: Record, server_io: ServerIo, checkpoints: Counters | None = 
     # Before PostgreSQL 18 only its own view counts the log.
     if wal is None or "writes" not in wal.totals:
         wal, wal_names = _read_log_view(record, delay), WAL_VIEW
-    devices = read_counters(record, "device", _DEVICE, group="role")
+    devices = read_counters(record, "device", _DEVICE, group="role", only=["data", "data+wal", "wal"])
     off = server_io.untimed if wal_names is SERVER else {**server_io.untimed, "wal": read_untimed_log(record)}
     untimed = {}
     for kind, counters in (("data", server.get("data")), ("temp", server.get("temp")), ("wal", wal)):
