@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy.optimize import nnls
+import scipy  # submodules are imported on first use
 
 import stallmark
 from stallmark.analysis.load_steps import LoadStep
@@ -352,7 +352,7 @@ def fitted_rates(wanted: Mapping[str, float | None], costs: Costs) -> dict[str, 
     # A load is scaled to one that alone does all of its largest part: rates differ by powers of ten.
     # Not less than `tiny`, or a load without a counted cost would be divided by zero.
     scale = np.maximum(relative.max(axis=0), np.finfo(float).tiny)
-    scaled, _ = nnls(relative / scale, np.ones(len(counted)))
+    scaled, _ = scipy.optimize.nnls(relative / scale, np.ones(len(counted)))
     return {load: float(rate) for load, rate in zip(costs, scaled / scale, strict=True)}
 
 
