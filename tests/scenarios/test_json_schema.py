@@ -1,6 +1,7 @@
 """The JSON schema of scenario files, and what is made of it."""
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,16 @@ from stallmark.scenarios.read import locate, read_any_scenario, shipped
 from stallmark.scenarios.variant import Variant
 
 DOCS = Path(__file__).parents[2] / "docs"
-VALIDATOR = jsonschema.Draft202012Validator(json_schema())
+
+
+@cache
+def validator() -> jsonschema.Draft202012Validator:
+    """Return the validator of the schema; each process of the suite imports this module, and one needs it."""
+    return jsonschema.Draft202012Validator(json_schema())
 
 
 def test_it_is_a_schema():
-    VALIDATOR.check_schema(json_schema())
+    validator().check_schema(json_schema())
 
 
 def test_the_files_made_of_it_are_current():
@@ -46,7 +52,7 @@ def test_the_shipped_ones_pass_it_and_name_it(name: str):
     text = path.read_text()
     header, schema = text.splitlines()[0].split("=")
     assert header == "# yaml-language-server: $schema" and (path.parent / schema).samefile(SHIPPED / FILE)
-    VALIDATOR.validate(YAML(typ="safe").load(text))
+    validator().validate(YAML(typ="safe").load(text))
 
 
 FIVE: dict[str, Any] = {
@@ -56,7 +62,7 @@ FIVE: dict[str, Any] = {
 
 
 def test_five_keys_are_enough():
-    VALIDATOR.validate(FIVE)
+    validator().validate(FIVE)
     scenario = Scenario.model_validate(FIVE)
     assert scenario.reset == "restore" and scenario.timeline(Variant(name="one")).steps[0].measure_s == 30
 
@@ -66,7 +72,7 @@ def test_five_keys_are_enough():
 )
 def test_what_the_model_refuses_the_schema_refuses(change: dict[str, Any]):
     with pytest.raises(jsonschema.ValidationError):
-        VALIDATOR.validate(FIVE | change)
+        validator().validate(FIVE | change)
 
 
 def test_a_new_scenario_is_a_copy_that_names_the_schema_and_replaces_nothing(tmp_path: Path):

@@ -27,24 +27,25 @@ def golden() -> Iterator[tuple[str, Finding, str]]:
     files = {f"stallmark.report.text.{file.stem}": file for file in sorted(GOLDEN.glob("*.yaml"))}
     modules = [module for each in installed() for module in each.wording]
     own = {module: TESTS.joinpath(*module.split(".")[1:]).with_suffix(".yaml") for module in modules}
+    known = kinds()
     for module, file in (files | own).items():
         for one in yaml.load(file.read_text(), yaml.CSafeLoader):
-            yield module, _finding(one), one["says"]
+            yield module, _finding(one, known), one["says"]
 
 
-def _finding(one: Mapping[str, Any]) -> Finding:
-    facts = {name: _fact(fact) for name, fact in (one.get("facts") or {}).items()}
-    return Finding(kinds()[one["kind"]], facts=facts)
+def _finding(one: Mapping[str, Any], known: Mapping[str, Kind]) -> Finding:
+    facts = {name: _fact(fact, known) for name, fact in (one.get("facts") or {}).items()}
+    return Finding(known[one["kind"]], facts=facts)
 
 
-def _fact(fact: Any) -> Any:
+def _fact(fact: Any, known: Mapping[str, Kind]) -> Any:
     """Return a fact, with the findings and the labels of devices in it."""
     if isinstance(fact, list):
-        return [_fact(one) for one in fact]
+        return [_fact(one, known) for one in fact]
     if isinstance(fact, dict):
         if fact.keys() == {"name", "emulated"}:
             return DeviceLabel(**fact)
-        return _finding(fact) if "kind" in fact else {name: _fact(one) for name, one in fact.items()}
+        return _finding(fact, known) if "kind" in fact else {name: _fact(one, known) for name, one in fact.items()}
     return fact
 
 
