@@ -95,7 +95,7 @@ lock: $(VENV)/installed-dev
 		-c requirements.lock pyproject.toml -o requirements-dev.lock
 
 # The part of Plotly's script that pages need, of the release that is installed.
-plotly: $(VENV)/installed
+plotly: $(VENV)/installed-dev
 	@version=$$($(BIN)/python -c "from plotly.offline import get_plotlyjs_version; print(get_plotlyjs_version())") && \
 		cd build && npm pack --silent plotly.js-basic-dist-min@$$version && \
 		tar xzf plotly.js-basic-dist-min-$$version.tgz -O package/plotly-basic.min.js \

@@ -29,6 +29,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import plotly.graph_objects as go
+
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from support.html_page import Page, figures_of
 
@@ -263,8 +265,11 @@ class Lines(Page):
 
 
 def page(html: str) -> dict[str, Any]:
-    """Return the text of a page and its charts."""
-    return {"text": Lines(_anywhere(html)).lines, "charts": digest(figures_of(html)) if 'id="figures">' in html else {}}
+    """Return the text of a page and its charts. Raise ValueError for what Plotly does not know of a chart."""
+    charts = figures_of(html) if 'id="figures">' in html else {}
+    for chart in charts.values():
+        go.Figure(chart["data"], chart["layout"])
+    return {"text": Lines(_anywhere(html)).lines, "charts": digest(charts)}
 
 
 def lines(text: str) -> list[str]:

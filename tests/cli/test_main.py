@@ -420,8 +420,3 @@ def test_what_only_reads_files_loads_no_driver_and_no_database():
     loaded = modules_after("stallmark list", "stallmark status")
     assert "stallmark.scenarios.model" in loaded and "stallmark.cli.runs" in loaded
     assert not {"psycopg", "locust", "plotly", "scipy.stats", "docker", "pyodbc", "duckdb"} & loaded
-
-
-def test_a_command_that_draws_no_chart_imports_no_plotly(tmp_path):
-    loaded = modules_after(f"stallmark whatif {tmp_path}", f"stallmark runs --out {tmp_path}")
-    assert "stallmark.report.results" in loaded and "plotly" not in loaded

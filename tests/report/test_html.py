@@ -19,6 +19,7 @@ from stallmark.analysis.read.transactions import ErrorSummary
 from stallmark.analysis.validity import ValidityKind
 from stallmark.record.manifest import DeviceLabel
 from stallmark.record.manifest.course import Condition
+from stallmark.report.figures import chart_template
 from stallmark.report.renderers import TEMPLATES
 from stallmark.report.sections.server import agreement
 from stallmark.report.text import mark_word, sentence
@@ -115,6 +116,10 @@ def test_names_that_act_on_a_terminal_or_turn_the_reading_are_shown_in_page_char
     pages = [write_report(experiment, tmp_path / "a.html"), write_slide(experiment, tmp_path / "a.svg")]
     for text in (drawn, *(one.read_text() for one in pages)):
         assert "cap ␛[31m�5%" in text and "\x1b" not in text and "\u202e" not in text
+
+
+def test_the_common_style_is_of_plotly():
+    go.layout.Template(chart_template())
 
 
 def test_the_script_that_draws_is_of_the_release_that_describes_the_charts():

@@ -23,10 +23,11 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> ExperimentSummary:
 
 def test_the_chart_has_every_size_with_its_interval_and_what_was_left_out(swept):
     [figure] = curve_figures(swept)
-    line, sizes, left_out, *reads = figure.chart.data
-    assert list(sizes.x) == [size.pool_bytes for size in swept.curves[0].sizes] and len(left_out.x) == len(sizes.x) - 2
-    assert all(bar > 0 for bar in sizes.error_y.array) and (line.x[0], line.x[-1]) == (sizes.x[0], sizes.x[-1])
-    assert len(reads) == 3 and figure.emulated and len(figure.rows) == len(sizes.x)
+    line, sizes, left_out, *reads = figure.chart.traces
+    x = sizes["x"]
+    assert x == [size.pool_bytes for size in swept.curves[0].sizes] and len(left_out["x"]) == len(x) - 2
+    assert all(bar > 0 for bar in sizes["error_y"]["array"]) and (line["x"][0], line["x"][-1]) == (x[0], x[-1])
+    assert len(reads) == 3 and figure.emulated and len(figure.rows) == len(x)
 
 
 def test_the_table_says_runs_and_intervals(swept):

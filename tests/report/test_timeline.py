@@ -93,7 +93,7 @@ def test_runs_are_aligned_where_measuring_began_even_if_they_warmed_up_longer():
     (figure,) = time_figures(given.experiment([given.run([short]), given.run([long])]))
     measured = [t for t in figure.plotly["data"] if not t["name"].endswith("(warm-up)")]
     assert {t["x"][0] for t in measured} == {0.0}
-    assert not figure.chart.layout.shapes  # no common warm-up to shade: the thin lines tell
+    assert not figure.chart.shapes  # no common warm-up to shade: the thin lines tell
 
 
 def test_seconds_that_are_unknown_leave_a_gap():

@@ -108,15 +108,15 @@ def _figure(run: RunSummary, source: ExternalSummary, number: int, colour: str) 
     span = float(run.series.second[-1]) + 1
     divisor, unit = format.time_unit(span)
     made, tops = stacked([(GAP if row else 0, PLOT) for row in range(len(lines))], HEAD, FOOT)
-    made.update_xaxes(title={"text": f"{unit} since the run started"}, range=[0, span / divisor])
+    made.change(xaxis={"title": {"text": f"{unit} since the run started"}, "range": [0, span / divisor]})
     for place, top, (title, x, y) in zip(places(len(lines)), tops, lines, strict=True):
         style = {"color": colour, "width": 1.5, "dash": "dot" if place else "solid"}
         mode = "lines" if len(x) > 60 else "lines+markers"
         more = {"mode": mode, "marker": {"size": 4}, "line": style, "yaxis": f"y{place}"}
-        made.add_traces(list(line_with_extremes(plain(title, 40), x / divisor, y, bucket_width(len(x)), **more)))
-        made.update_layout({f"yaxis{place}": {"range": from_zero(highest(made, place)), "nticks": 4}})
+        made.add(*line_with_extremes(plain(title, 40), x / divisor, y, bucket_width(len(x)), **more))
+        made.change(**{f"yaxis{place}": {"range": from_zero(highest(made, place)), "nticks": 4}})
         note(made, title, 90, y=top, yshift=3)
-    made.update_layout(shapes=_warm_ups(run, divisor, places(len(lines))))
+    made.add_shapes(*_warm_ups(run, divisor, places(len(lines))))
     return Figure(
         id=f"external-{number}",
         title=f"{source.name} next to the throughput of {run.title}",

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import plotly.graph_objects as go
 
 from stallmark import format
 from stallmark.analysis.compare.sides import mean_of_runs, name_of
@@ -21,6 +20,8 @@ from stallmark.report.figures import (
     NEUTRAL,
     Figure,
     KeyItem,
+    Trace,
+    bars,
     bucket_means,
     bucket_width,
     chart,
@@ -31,6 +32,7 @@ from stallmark.report.figures import (
     note,
     places,
     plain,
+    scatter,
     side_by_side,
     stacked,
 )
@@ -89,21 +91,25 @@ def bar_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) -> 
             for x, (side, known) in enumerate(zip(sides, values, strict=True))
             for index, (value, run) in enumerate(_known_values(known, side))
         ]
-        made.add_bar(
-            x=positions,
-            y=heights,
-            marker={"color": [seen[side.side].colour for side in sides], "opacity": 0.75},
-            text=[f"{text}  {plain(side.label)}" for text, side in zip(texts, sides, strict=True)],
-            **{"xaxis": f"x{place}", "yaxis": f"y{place}"},
+        made.add(
+            bars(
+                x=positions,
+                y=heights,
+                marker={"color": [seen[side.side].colour for side in sides], "opacity": 0.75},
+                text=[f"{text}  {plain(side.label)}" for text, side in zip(texts, sides, strict=True)],
+                **{"xaxis": f"x{place}", "yaxis": f"y{place}"},
+            )
         )
-        made.add_scatter(
-            mode="markers",
-            x=[x for x, _, _ in points],
-            y=[value for _, value, _ in points],
-            text=[f"{format.number(value)}  {plain(run)}" for _, value, run in points],
-            marker={"color": NEUTRAL, "size": 6, "symbol": "line-ew-open", "line": {"width": 2}},
-            cliponaxis=False,
-            **{"xaxis": f"x{place}", "yaxis": f"y{place}"},
+        made.add(
+            scatter(
+                mode="markers",
+                x=[x for x, _, _ in points],
+                y=[value for _, value, _ in points],
+                text=[f"{format.number(value)}  {plain(run)}" for _, value, run in points],
+                marker={"color": NEUTRAL, "size": 6, "symbol": "line-ew-open", "line": {"width": 2}},
+                cliponaxis=False,
+                **{"xaxis": f"x{place}", "yaxis": f"y{place}"},
+            )
         )
         ticks = {
             "tickvals": positions,
@@ -113,7 +119,7 @@ def bar_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) -> 
         }
         top = max((value for _, value, _ in points), default=0.0)
         ticks["range"] = [-0.6, len(sides) - 0.4]
-        made.update_layout({f"xaxis{place}": ticks, f"yaxis{place}": {"range": from_zero(top)}})
+        made.change(**{f"xaxis{place}": ticks, f"yaxis{place}": {"range": from_zero(top)}})
         note(made, bar.title, bold=True, x=left, yshift=20)
         note(made, unit, x=left, yshift=5)
         for x, (mean, text, known) in enumerate(zip(heights, texts, values, strict=True)):
@@ -167,15 +173,15 @@ def time_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) ->
     every = [run for _, side_runs in shown for run in side_runs]
     divisor, unit = format.time_unit(max(map(_seconds, every)))
     made, tops = stacked([(BETWEEN if row else 0, PLOT) for row in range(len(LINES))], HEAD, FOOT)
-    made.update_xaxes(title={"text": f"{unit} since measuring began"})
+    made.change(xaxis={"title": {"text": f"{unit} since measuring began"}})
     for place, top, (series, title) in zip(places(len(LINES)), tops, LINES, strict=True):
         for name, side_runs in shown:
             for index, run in enumerate(side_runs):
-                made.add_trace(_line(run, series, divisor, len(every), seen[name].colour, index, f"y{place}"))
+                made.add(_line(run, series, divisor, len(every), seen[name].colour, index, f"y{place}"))
         # One scale for all sides, from their common maximum.
         highest = _top(every, series)
         # The axis begins a little below zero, so that a line at zero is seen.
-        made.update_layout({f"yaxis{place}": {"range": [-0.03 * highest, from_zero(highest)[1]], "nticks": 5}})
+        made.change(**{f"yaxis{place}": {"range": [-0.03 * highest, from_zero(highest)[1]], "nticks": 5}})
         note(made, title, y=top, yshift=4)
     return Figure(
         id="compare-time",
@@ -195,7 +201,7 @@ def time_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) ->
     )
 
 
-def _line(run: RunSummary, name: str, divisor: int, drawn: int, colour: str, index: int, yaxis: str) -> go.Scatter:
+def _line(run: RunSummary, name: str, divisor: int, drawn: int, colour: str, index: int, yaxis: str) -> Trace:
     began = measuring_began(run)
     pick = run.series.second >= began
     width = bucket_width(int(pick.sum()) * drawn)
@@ -226,45 +232,47 @@ def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
     made = chart(
         HEAD + ROW * max(len(lines), 1) + FOOT, margin={"l": 180, "r": 18, "t": 34, "b": FOOT}, hovermode="closest"
     )
-    made.update_xaxes(
-        type="log",
-        range=[math.log10(low), math.log10(high)],
-        tickvals=_ticks(low, high),
-        tickformat=".3~r",
-        tickangle=0,
-        showgrid=True,
-        title={"text": "ratio, log scale"},
-    )
-    names = [plain(name, 36) for name, _ in lines]
-    made.update_yaxes(
-        tickvals=positions,
-        ticktext=names,
-        range=[-0.7, len(lines) - 0.3],
-        showgrid=False,
-        zeroline=False,
-        showline=True,
-    )
-    made.add_vline(1, line={"color": NEUTRAL, "width": 1})
-    made.add_scatter(
-        mode="markers",
-        x=[ratio.ratio for _, ratio in lines],
-        y=positions,
-        text=[f"{name}: {words.change(ratio)} ({words.reach(ratio)})" for name, ratio in lines],
-        error_x={
-            "symmetric": False,
-            # A ratio without an interval has bars of length 0, because Plotly wants one for each point.
-            "array": [(ratio.high or ratio.ratio) - ratio.ratio for _, ratio in lines if ratio.ratio],
-            "arrayminus": [ratio.ratio - (ratio.low or ratio.ratio) for _, ratio in lines if ratio.ratio],
-            "thickness": 1.5,
-            "width": 4,
-            "color": NEUTRAL,
-        },
-        cliponaxis=False,
-        marker={
-            "size": 9,
-            "color": NEUTRAL,
-            "symbol": ["circle" if ratio.is_shown else "circle-open" for _, ratio in lines],
-        },
+    made.layout["xaxis"] = {
+        "type": "log",
+        "range": [math.log10(low), math.log10(high)],
+        "tickvals": _ticks(low, high),
+        "tickformat": ".3~r",
+        "tickangle": 0,
+        "showgrid": True,
+        "title": {"text": "ratio, log scale"},
+    }
+    made.layout["yaxis"] = {
+        "tickvals": positions,
+        "ticktext": [plain(name, 36) for name, _ in lines],
+        "range": [-0.7, len(lines) - 0.3],
+        "showgrid": False,
+        "zeroline": False,
+        "showline": True,
+    }
+    ends = {"x0": 1, "x1": 1, "xref": "x", "y0": 0, "y1": 1, "yref": "y domain"}
+    made.add_shapes({"type": "line", "line": {"color": NEUTRAL, "width": 1}, **ends})
+    made.add(
+        scatter(
+            mode="markers",
+            x=[ratio.ratio for _, ratio in lines],
+            y=positions,
+            text=[f"{name}: {words.change(ratio)} ({words.reach(ratio)})" for name, ratio in lines],
+            error_x={
+                "symmetric": False,
+                # A ratio without an interval has bars of length 0, because Plotly wants one for each point.
+                "array": [(ratio.high or ratio.ratio) - ratio.ratio for _, ratio in lines if ratio.ratio],
+                "arrayminus": [ratio.ratio - (ratio.low or ratio.ratio) for _, ratio in lines if ratio.ratio],
+                "thickness": 1.5,
+                "width": 4,
+                "color": NEUTRAL,
+            },
+            cliponaxis=False,
+            marker={
+                "size": 9,
+                "color": NEUTRAL,
+                "symbol": ["circle" if ratio.is_shown else "circle-open" for _, ratio in lines],
+            },
+        )
     )
     return Figure(
         id=f"compare-ratio-{number}",

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from stallmark import format
 from stallmark.analysis.locality import Locality, PoolReads, Published, Quantity, reads_at
@@ -26,7 +25,21 @@ from stallmark.report.document import (
     bullets,
     table_blocks,
 )
-from stallmark.report.figures import COLOURS, NEUTRAL, Figure, KeyItem, chart, from_zero, note, plain, rounded
+from stallmark.report.figures import (
+    COLOURS,
+    NEUTRAL,
+    Drawing,
+    Figure,
+    KeyItem,
+    Trace,
+    bars,
+    chart,
+    from_zero,
+    note,
+    plain,
+    rounded,
+    scatter,
+)
 from stallmark.report.renderers import in_json
 from stallmark.report.sections import banner, environment
 from stallmark.report.table import Cell, Rows, Table, number, word
@@ -281,7 +294,7 @@ def figures(locality: Locality) -> Iterator[Figure]:
             yield _tables(locality, traced)
 
 
-def _figure(locality: Locality, id: str, title: str, unit: str, made: go.Figure, table: Table, **more: Any) -> Figure:
+def _figure(locality: Locality, id: str, title: str, unit: str, made: Drawing, table: Table, **more: Any) -> Figure:
     rows = [[str(cell) for cell in row] for row in table.rows]
     return Figure(
         id=id, title=title, unit=unit, emulated=locality.experiment.emulated, chart=made, header=table.header,
@@ -297,29 +310,27 @@ def _pools(locality: Locality) -> Figure:
     if band := [(pool.share, pool.least, pool.most) for pool in known if pool.least and pool.most]:
         key.append(KeyItem("estimated from the trace", ESTIMATED, "solid"))
         base = [(pool.share, pool.measured, pool.measured) for pool in known if pool.measured][:1]
-        made.add_traces(_band([*base, *band] if base and base[0][0] < band[0][0] else band, ESTIMATED, format.number))
+        made.add(*_band([*base, *band] if base and base[0][0] < band[0][0] else band, ESTIMATED, format.number))
     if measured := [pool for pool in known if pool.measured]:
         key.append(KeyItem("measured", OURS, None, "circle"))
-        made.add_trace(
+        made.add(
             _marks([pool.share for pool in measured], [pool.measured or 0.0 for pool in measured], OURS, "circle", 9)
         )
     if slope := locality.slope:
         ends = [slope.from_share, slope.to_share]
-        made.add_trace(_line(ends, [slope.level * end**slope.slope for end in ends], NEUTRAL, "dash"))
+        made.add(_line(ends, [slope.level * end**slope.slope for end in ends], NEUTRAL, "dash"))
         key.append(KeyItem(f"power {format.coefficient(slope.slope)}", NEUTRAL, "dash"))
     for figure in locality.published:
         if figure.quantity is Quantity.SLOPE and (first := known[0]).value and figure.low:
             ends = [first.share, max(known[-1].share, 0.32)]
-            made.add_trace(
-                _line(ends, [first.value * (end / first.share) ** figure.low for end in ends], SQUARE_ROOT, "dot")
-            )
+            made.add(_line(ends, [first.value * (end / first.share) ** figure.low for end in ends], SQUARE_ROOT, "dot"))
             key.append(KeyItem(f"published: power {format.coefficient(figure.low)}", SQUARE_ROOT, "dot"))
         if figure.quantity is Quantity.MISSES and (scaled := _scaled(known, figure.points)):
-            made.add_trace(_marks([x for x, _ in scaled], [y for _, y in scaled], DBT5, "diamond", 7))
+            made.add(_marks([x for x, _ in scaled], [y for _, y in scaled], DBT5, "diamond", 7))
             key.append(KeyItem("published: DBT-5", DBT5, None, "diamond"))
     values = [pool.value for pool in known if pool.value and pool.value > 0.1 * (known[0].value or 0)]
     ends = [np.log10(min(values) * 0.5), np.log10(max(values) * 1.4)]
-    made.update_layout(
+    made.change(
         xaxis=_share_axis("buffer pool, share of the data", min(pool.share for pool in known)),
         yaxis={"type": "log", "range": ends, "tickformat": ",~g", "zeroline": False},
     )
@@ -342,8 +353,8 @@ def _flash(locality: Locality, traced: Traced) -> Figure:
     band = [
         (size.share, size.least, size.most) for size in traced.flash if size.least is not None and size.most is not None
     ]
-    made.add_traces(_band(band, OURS, "{:.0%}".format, labelled=True))
-    made.update_layout(xaxis=_share_axis("flash, share of the data", 0.0085), yaxis=_percent_axis())
+    made.add(*_band(band, OURS, "{:.0%}".format, labelled=True))
+    made.change(xaxis=_share_axis("flash, share of the data", 0.0085), yaxis=_percent_axis())
     note(made, words.ANSWERED, yshift=6)
     return _figure(
         locality, "flash", "LRU flash behind the pool", "share", made, flash_table(locality),
@@ -356,8 +367,8 @@ def _footprint(locality: Locality, traced: Traced) -> Figure:
     made = chart(_HEIGHT)
     times, sizes = zip(*traced.footprint, strict=True)
     shares = [size / locality.data_bytes for size in sizes]
-    made.add_trace(_line(times, shares, OURS, texts=[format.share(share) for share in shares]))
-    made.update_layout(
+    made.add(_line(times, shares, OURS, texts=[format.share(share) for share in shares]))
+    made.change(
         xaxis={"title": {"text": "seconds measured"}}, yaxis={"range": from_zero(max(shares)), "tickformat": ".0%"}
     )
     note(made, words.READ_ONCE, yshift=6)
@@ -381,12 +392,12 @@ def _skew(locality: Locality, traced: Traced) -> Figure:
         x = [part for part, *_ in parts.curve if part * parts.units >= 1]
         for place, dash, when in ((1, "dash", "beforehand"), (2, "solid", "afterwards")):
             y = [row[place] for row in parts.curve if row[0] * parts.units >= 1]
-            made.add_trace(_line(x, y, colour, dash, [f"{format.share(v)} {name}, {when}" for v in y]))
+            made.add(_line(x, y, colour, dash, [f"{format.share(v)} {name}, {when}" for v in y]))
             key.append(KeyItem(f"{name}, {when}", colour, dash))
     even = np.geomspace(0.001, 1, 40).tolist()
-    made.add_trace(_line(even, even, NEUTRAL, "dot"))
+    made.add(_line(even, even, NEUTRAL, "dot"))
     key.append(KeyItem("all equally hot", NEUTRAL, "dot"))
-    made.update_layout(xaxis=_share_axis("hottest part of the data", 0.001, _TENFOLD), yaxis=_percent_axis())
+    made.change(xaxis=_share_axis("hottest part of the data", 0.001, _TENFOLD), yaxis=_percent_axis())
     note(made, "share of the reads", yshift=6)
     return _figure(
         locality, "skew", "Skew of pages and extents", "share", made, skew_table(locality),
@@ -403,14 +414,14 @@ def _tables(locality: Locality, traced: Traced) -> Figure:
         ([table.data_share for table in shown], NEUTRAL, "data"),
         ([table.share or 0.0 for table in shown], OURS, "reads"),
     ):
-        made.add_trace(
-            go.Bar(
+        made.add(
+            bars(
                 orientation="h", y=names, x=rounded(values), marker={"color": colour},
                 text=[f"{format.share(value)} of the {name}" for value in values],
             )
         )  # fmt: skip
     largest = max(max(table.share or 0, table.data_share) for table in shown)
-    made.update_layout(
+    made.change(
         xaxis={"tickformat": ".0%", "range": from_zero(largest)},
         yaxis={"showgrid": False, "zeroline": False, "nticks": len(shown) + 1},
         barmode="group", bargap=0.3, hovermode="y unified", margin={"t": 14},
@@ -425,12 +436,12 @@ def _tables(locality: Locality, traced: Traced) -> Figure:
 
 def _band(
     rows: Sequence[tuple[float, float, float]], colour: str, write: Callable[[float], str], *, labelled: bool = False
-) -> list[go.Scatter]:
+) -> list[Trace]:
     """Return the middle line between two bounds, and the area between them if they differ."""
     x = rounded(position for position, _, _ in rows)
     texts = [write(low) if low == high else f"{write(low)}–{write(high)}" for _, low, high in rows]
     labels = {"textposition": ["top center"] * (len(rows) - 1) + ["top left"], "cliponaxis": False} if labelled else {}
-    middle = go.Scatter(
+    middle = scatter(
         x=x, y=rounded((low + high) / 2 for _, low, high in rows), text=texts, marker={"size": 6},
         line={"color": colour, "width": 2}, mode="lines+markers+text" if labelled else "lines+markers", **labels,
     )  # fmt: skip
@@ -438,8 +449,8 @@ def _band(
         return [middle]
     hidden: dict[str, Any] = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "x": x}
     return [
-        go.Scatter(y=rounded(low for _, low, _ in rows), **hidden),
-        go.Scatter(y=rounded(high for _, _, high in rows), fill="tonexty", fillcolor=_light(colour), **hidden),
+        scatter(y=rounded(low for _, low, _ in rows), **hidden),
+        scatter(y=rounded(high for _, _, high in rows), fill="tonexty", fillcolor=_light(colour), **hidden),
         middle,
     ]
 
@@ -449,18 +460,16 @@ def _light(colour: str) -> str:
     return f"rgba({red},{green},{blue},0.22)"
 
 
-def _line(
-    x: Sequence[float], y: Sequence[float], colour: str, dash: str = "solid", texts: Sequence[str] = ()
-) -> go.Scatter:
+def _line(x: Sequence[float], y: Sequence[float], colour: str, dash: str = "solid", texts: Sequence[str] = ()) -> Trace:
     hover: dict[str, Any] = {"text": list(texts)} if texts else {"hoverinfo": "skip"}
     style = {"color": colour, "width": 1.75, "dash": dash}
-    return go.Scatter(mode="lines", x=rounded(x), y=rounded(y), line=style, **hover)
+    return scatter(mode="lines", x=rounded(x), y=rounded(y), line=style, **hover)
 
 
-def _marks(x: Sequence[float], y: Sequence[float], colour: str, symbol: str, size: int) -> go.Scatter:
+def _marks(x: Sequence[float], y: Sequence[float], colour: str, symbol: str, size: int) -> Trace:
     texts = [f"{format.number(value)} at {format.portion(round(share, 3))}" for share, value in zip(x, y, strict=True)]
     marker = {"size": size, "color": colour, "symbol": symbol}
-    return go.Scatter(mode="markers", x=rounded(x), y=rounded(y), text=texts, marker=marker, cliponaxis=False)
+    return scatter(mode="markers", x=rounded(x), y=rounded(y), text=texts, marker=marker, cliponaxis=False)
 
 
 def _share_axis(title: str, least: float, ticks: Sequence[float] = _DOUBLED) -> dict[str, Any]:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import plotly.graph_objects as go
-
 from stallmark import format
 from stallmark.analysis.probe import ProbeExperiment, ProbeRun, Saturation, summarise_probes
 from stallmark.record.manifest.storage import Pattern, ProbeStep
@@ -30,9 +28,11 @@ from stallmark.report.document import (
 )
 from stallmark.report.figures import (
     NEUTRAL,
+    Drawing,
     Figure,
     KeyItem,
     Look,
+    Trace,
     chart,
     from_zero,
     highest,
@@ -40,6 +40,7 @@ from stallmark.report.figures import (
     looks,
     note,
     plain,
+    scatter,
 )
 from stallmark.report.kinds import Kind
 from stallmark.report.renderers import in_json
@@ -273,11 +274,11 @@ def _rate(experiment: ProbeExperiment, pattern: Pattern) -> Figure:
     rates = [rate(step) for _, curve in curves for step in curve]
     far_apart = max(tops) > _FAR_APART * min(tops)
     made = _outstanding_chart([step for _, curve in curves for step in curve])
-    made.update_yaxes(_log_axis(min(rates), max(rates)) if far_apart else {"range": from_zero(max(rates))})
+    made.change(yaxis=_log_axis(min(rates), max(rates)) if far_apart else {"range": from_zero(max(rates))})
     note(made, f"{unit}{', log scale' * far_apart}", yshift=5)
-    made.add_traces([_line(experiment, run, curve, rate, unit, "solid") for run, curve in curves])
+    made.add(*[_line(experiment, run, curve, rate, unit, "solid") for run, curve in curves])
     for run, curve in curves:
-        made.add_traces(_marks(run, pattern, curve, rate, _looks(experiment)[run.variant]))
+        made.add(*_marks(run, pattern, curve, rate, _looks(experiment)[run.variant]))
     return _figure(
         experiment, pattern, "rate", "Rate", unit, made,
         words.RATE,
@@ -293,10 +294,10 @@ def _latency(experiment: ProbeExperiment, pattern: Pattern) -> Figure:
     ]
     steps = [step for _, curve in _curves(experiment, pattern) for step in curve]
     values = [value for step in steps for _, value_of, _ in shown if (value := value_of(step))]
-    made = _outstanding_chart(steps).update_yaxes(_log_axis(min(values), max(values)))
+    made = _outstanding_chart(steps, yaxis=_log_axis(min(values), max(values)))
     note(made, "ms, log scale", yshift=5)
-    made.add_traces(
-        [
+    made.add(
+        *[
             _line(experiment, run, curve, value_of, f"ms {name}", dash)
             for run, curve in _curves(experiment, pattern)
             for name, value_of, dash in shown
@@ -328,20 +329,22 @@ def _histogram(
     low, high = min(places), max(places)
     # One edge more than bins: the last step of the line needs its right end.
     where = list(range(low, high + 2))
-    made = chart(230).update_xaxes(_log_axis(_edge(low), _edge(high + 1)), title={"text": "ms, log scale"})
+    line = {"title": {"text": "ms, log scale"}, "showline": False, "ticks": ""}
+    made = chart(230, xaxis=_log_axis(_edge(low), _edge(high + 1)) | line)
     for position, (outstanding, bins) in enumerate(spread.items(), 1):
-        made.add_scatter(
-            mode="lines",
-            x=[_edge(place) for place in where],
-            y=[100 * bins.get(place, 0.0) for place in where],
-            line={"color": look.colour, "width": 2, "shape": "hv"},
-            # The colour names the variant, so the opacity shows the number outstanding.
-            opacity=0.25 + 0.75 * position / len(spread),
-            name=f"{outstanding}",
-            hovertemplate=f"%{{y:.1f}} %  {outstanding} outstanding<extra></extra>",
+        made.add(
+            scatter(
+                mode="lines",
+                x=[_edge(place) for place in where],
+                y=[100 * bins.get(place, 0.0) for place in where],
+                line={"color": look.colour, "width": 2, "shape": "hv"},
+                # The colour names the variant, so the opacity shows the number outstanding.
+                opacity=0.25 + 0.75 * position / len(spread),
+                name=f"{outstanding}",
+                hovertemplate=f"%{{y:.1f}} %  {outstanding} outstanding<extra></extra>",
+            )
         )
-    made.update_xaxes(showline=False, ticks="")
-    made.update_yaxes(range=from_zero(highest(made)))
+    made.change(yaxis={"range": from_zero(highest(made))})
     note(made, "% of I/Os", yshift=5)
     title = "Latencies" + (f", {run.variant}" if len(experiment.runs) > 1 else "")
     return Figure(
@@ -387,10 +390,10 @@ def _curves(experiment: ProbeExperiment, pattern: Pattern) -> list[tuple[ProbeRu
 
 def _line(
     experiment: ProbeExperiment, run: ProbeRun, curve: Sequence[ProbeStep], value_of: Value, unit: str, dash: str
-) -> go.Scatter:
+) -> Trace:
     look = _looks(experiment)[run.variant]
     values = [value_of(step) for step in curve]
-    return go.Scatter(
+    return scatter(
         mode="lines+markers",
         x=[step.outstanding for step in curve],
         y=values,
@@ -401,13 +404,11 @@ def _line(
     )
 
 
-def _marks(
-    run: ProbeRun, pattern: Pattern, curve: Sequence[ProbeStep], value_of: Value, look: Look
-) -> list[go.Scatter]:
+def _marks(run: ProbeRun, pattern: Pattern, curve: Sequence[ProbeStep], value_of: Value, look: Look) -> list[Trace]:
     """Return marks at the saturation and the collapse of the pattern."""
     marked = next(saturation for saturation in run.saturations if saturation.pattern == pattern)
     return [
-        go.Scatter(
+        scatter(
             mode="markers",
             x=[depth],
             y=[value_of(step) for step in curve if step.outstanding == depth],
@@ -419,15 +420,16 @@ def _marks(
     ]
 
 
-def _outstanding_chart(steps: Sequence[ProbeStep]) -> go.Figure:
+def _outstanding_chart(steps: Sequence[ProbeStep], **layout: Any) -> Drawing:
     depths = sorted({step.outstanding for step in steps})
-    return chart(270).update_xaxes(
-        type="log",
-        range=[math.log10(depths[0]) - 0.1, math.log10(depths[-1]) + 0.15],
-        tickvals=depths,
-        ticktext=[str(depth) for depth in depths],
-        title={"text": "I/Os outstanding"},
-    )
+    axis = {
+        "type": "log",
+        "range": [math.log10(depths[0]) - 0.1, math.log10(depths[-1]) + 0.15],
+        "tickvals": depths,
+        "ticktext": [str(depth) for depth in depths],
+        "title": {"text": "I/Os outstanding"},
+    }
+    return chart(270, xaxis=axis, **layout)
 
 
 def _log_axis(low: float, high: float) -> dict[str, Any]:
@@ -447,7 +449,7 @@ def _figure(
     id: str,
     title: str,
     unit: str,
-    made: go.Figure,
+    made: Drawing,
     method: str,
     values: Sequence[tuple[str, Value]],
     key: Sequence[KeyItem] = (),

@@ -238,8 +238,8 @@ def _figure(profile: ProfileSummary, name: str, title: str, unit: str, measures:
         lines.append(on_grid)
         top = max(top, float(np.nanmax(on_grid)))
         style = {"color": COLOURS[number], "width": 1.5}
-        made.add_traces(list(line_with_extremes(MEASURES[measure], hours, on_grid, width, line=style)))
-    made.update_yaxes(range=from_zero(top))
+        made.add(*line_with_extremes(MEASURES[measure], hours, on_grid, width, line=style))
+    made.change(yaxis={"range": from_zero(top)})
     note(made, unit, yshift=5)
     header = ["hours", *(MEASURES[measure] for measure in shown)]
     rows = [[format.number(value) for value in row] for row in coarse([hours, *lines])]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-import plotly.graph_objects as go
-
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary, marks
 from stallmark.analysis.queries import QueryCell, QueryComparison, QueryVariant
@@ -30,18 +28,22 @@ from stallmark.report.document import (
     table_blocks,
 )
 from stallmark.report.figures import (
-    NEUTRAL,
+    Drawing,
     Figure,
     KeyItem,
     Look,
+    Trace,
+    bars,
     chart,
     from_zero,
     highest,
     key_of_variants,
+    level_line,
     looks,
     note,
     plain,
     rounded,
+    scatter,
 )
 from stallmark.report.queries_tables import compared, compared_cell, dop, times
 from stallmark.report.sections import (
@@ -86,7 +88,7 @@ def bar_figures(experiment: ExperimentSummary) -> list[Figure]:
     )
     figures += [_absolute(comparison, *bars) for bars in by_query]
     # Reads and waits are missing on servers that do not count them by query.
-    return [figure for figure in figures if figure.chart.data]
+    return [figure for figure in figures if figure.chart.traces]
 
 
 def _divided(value: float | None, unit: int) -> float | None:
@@ -132,17 +134,19 @@ def _relative(comparison: QueryComparison) -> Figure:
                 for v, c in zip(values, [*changed, False], strict=True)
             ],
         )
-        made.add_trace(bar.update(base=1, marker={"pattern": {"shape": ["/" * c for c in [*changed, False]]}}))
+        pattern = {"shape": ["/" * c for c in [*changed, False]]}
+        made.add(bar | {"base": 1, "marker": bar["marker"] | {"pattern": pattern}})
     margin = math.log10(high / low) * 0.06
     ticks = [tick for tick in _TICKS if low * 0.9 <= tick <= high * 1.1]
-    made.update_yaxes(
-        type="log",
-        range=[math.log10(low) - margin, math.log10(high) + margin],
-        tickvals=ticks,
-        ticktext=[f"{tick:g}×" for tick in ticks],
-        zeroline=False,
-    )
-    made.add_hline(1, line={"color": NEUTRAL, "width": 1})
+    axis = {
+        "type": "log",
+        "range": [math.log10(low) - margin, math.log10(high) + margin],
+        "tickvals": ticks,
+        "ticktext": [f"{tick:g}×" for tick in ticks],
+        "zeroline": False,
+    }
+    made.change(yaxis=axis)
+    made.add_shapes(level_line(1, width=1))
     note(made, "ratio, log scale", yshift=5)
     return Figure(
         id="query-relative",
@@ -172,10 +176,8 @@ def _absolute(comparison: QueryComparison, id: str, title: str, unit: str, value
         values = [_cell_value(variant, comparison, query, value) for query in comparison.names]
         # A trace without values would still take the room of a bar in each group.
         if any(measured is not None for measured in values):
-            made.add_trace(
-                _bar(variant, seen, values, [f"{format.number(measured)}  {variant.name}" for measured in values])
-            )
-    made.update_yaxes(range=from_zero(highest(made)))
+            made.add(_bar(variant, seen, values, [f"{format.number(measured)}  {variant.name}" for measured in values]))
+    made.change(yaxis={"range": from_zero(highest(made))})
     note(made, unit, yshift=5)
     return Figure(
         id=f"query-{id}",
@@ -197,28 +199,29 @@ def _absolute(comparison: QueryComparison, id: str, title: str, unit: str, value
 def _curve(comparison: QueryComparison, query: str, tried: Sequence[int]) -> Figure:
     seen = _looks(comparison)
     ends = [math.log10(tried[0]) - 0.06, math.log10(tried[-1]) + 0.06]
-    made = chart(200, margin={"t": 22, "b": 30}).update_xaxes(
-        type="log", tickvals=list(tried), ticktext=[str(degree) for degree in tried], range=ends
-    )
+    ticks = {"tickvals": list(tried), "ticktext": [str(degree) for degree in tried]}
+    made = chart(200, margin={"t": 22, "b": 30}, xaxis={"type": "log", "range": ends} | ticks)
     for variant in comparison.variants:
         cells = [variant.cell(query, degree) for degree in tried]
         values = [cell.seconds if cell else None for cell in cells]
         actual = [format.number(cell.actual_dop if cell else None) for cell in cells]
         look = seen[variant.name]
-        made.add_scatter(
-            mode="lines+markers",
-            name=plain(variant.name),
-            x=list(tried),
-            y=rounded(values),
-            text=[
-                f"{format.number(seconds)} s  {plain(variant.name)}, {ran} worked"
-                for seconds, ran in zip(values, actual, strict=True)
-            ],
-            cliponaxis=False,
-            line={"color": look.colour, "width": 1.75, "dash": look.dash},
-            marker={"size": 7, "color": look.colour, "symbol": look.symbol},
+        made.add(
+            scatter(
+                mode="lines+markers",
+                name=plain(variant.name),
+                x=list(tried),
+                y=rounded(values),
+                text=[
+                    f"{format.number(seconds)} s  {plain(variant.name)}, {ran} worked"
+                    for seconds, ran in zip(values, actual, strict=True)
+                ],
+                cliponaxis=False,
+                line={"color": look.colour, "width": 1.75, "dash": look.dash},
+                marker={"size": 7, "color": look.colour, "symbol": look.symbol},
+            )
         )
-    made.update_yaxes(range=from_zero(highest(made)), nticks=4)
+    made.change(yaxis={"range": from_zero(highest(made)), "nticks": 4})
     note(made, "seconds", yshift=4)
     return Figure(
         id=f"query-dop-{query.lower()}",
@@ -245,20 +248,21 @@ def _run_seconds(variant: QueryVariant, query: str, degree: int) -> float | None
     return cell.seconds if cell else None
 
 
-def _chart(names: Sequence[str], height: int) -> go.Figure:
+def _chart(names: Sequence[str], height: int) -> Drawing:
     """Return an empty chart of bars, a place for each name."""
-    made = chart(height, bargap=0.25, bargroupgap=0.05, barmode="group", margin={"t": 24, "b": 30})
-    ticks = {
+    axis = {
+        "range": [-0.6, len(names) - 0.4],
+        "ticks": "",
         "tickvals": list(range(len(names))),
         "ticktext": list(names),
         "tickfont": {"size": 11},
         "autotickangles": [0, -90],
     }
-    return made.update_xaxes(range=[-0.6, len(names) - 0.4], ticks="", **ticks)
+    return chart(height, bargap=0.25, bargroupgap=0.05, barmode="group", margin={"t": 24, "b": 30}, xaxis=axis)
 
 
-def _bar(variant: QueryVariant, seen: dict[str, Look], values: Sequence[float | None], texts: Sequence[str]) -> go.Bar:
-    return go.Bar(
+def _bar(variant: QueryVariant, seen: dict[str, Look], values: Sequence[float | None], texts: Sequence[str]) -> Trace:
+    return bars(
         name=plain(variant.name),
         x=list(range(len(values))),
         y=rounded(values),

@@ -149,9 +149,7 @@ def render(document: Document, links: Mapping[str, str] = MappingProxyType({})) 
         .render(
             document=document,
             links=links,
-            figures=Markup(
-                packed(json.dumps({"figures": charts, "template": figures.chart_template().to_plotly_json()}))
-            ),
+            figures=Markup(packed(json.dumps({"figures": charts, "template": figures.chart_template()}))),
             plotly=Markup(_plotly()),
             style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
             script=Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),

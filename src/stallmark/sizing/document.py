@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import plotly.graph_objects as go
-
 from stallmark import format
 from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.metrics import group as group_points
@@ -32,10 +30,13 @@ from stallmark.report.figures import (
     Figure,
     KeyItem,
     Look,
+    Trace,
     from_zero,
+    limit_line,
     looks,
     note,
     rounded,
+    scatter,
     side_by_side,
     values_axis,
 )
@@ -388,25 +389,25 @@ def latency_figure(summary: SizingSummary) -> Figure | None:
             points = sorted((point for point in reach.points if point.read_ms is not None), key=lambda p: p.level)
             if points:
                 drawn += [(answer.name, reach.method, point) for point in points]
-                made.add_traces(_traces(answer, reach, points, look, summary.need.multiple))
+                made.add(*_traces(answer, reach, points, look, summary.need.multiple))
                 label = f"{answer.name}, {words.METHODS[reach.method]}"
                 key.append(KeyItem(label, look.colour, _DASHES[reach.method], look.symbol))
     if not drawn:
         return None
     if (today_ms := summary.demand.read_ms) is not None:
-        made.add_trace(_in_production(today_ms, summary.need.multiple))
+        made.add(_in_production(today_ms, summary.need.multiple))
         key.append(KeyItem(words.IN_PRODUCTION, NEUTRAL, None, "star"))
     limit = summary.service_level.read_ms
     times = [ms for ms in (summary.demand.read_ms, *(point.read_ms for *_, point in drawn)) if ms is not None]
     axis, scale = values_axis(max([*times, limit or 0.0]), times)
     if limit is not None:
-        made.add_shape(type="line", xref="paper", x0=0, x1=1, y0=limit, y1=limit,
-                       line={"color": _LIMIT, "width": 1.25, "dash": "dash"})  # fmt: skip
+        made.add_shapes(limit_line(limit, _LIMIT))
         key.append(KeyItem(f"limit, {limit:g} ms", _LIMIT, "dash"))
-    made.add_shape(type="line", yref="paper", y0=0, y1=1, x0=1, x1=1, line={"color": NEUTRAL, "width": 1.5})
+    line = {"color": NEUTRAL, "width": 1.5}
+    made.add_shapes({"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": 1, "x1": 1, "line": line})
     note(made, words.NEED_MARK, x=1, xref="x", yshift=-4, xshift=3, yanchor="top")
     furthest = max([1.0, *(point.level for *_, point in drawn)]) / summary.need.multiple
-    made.update_layout(
+    made.change(
         xaxis={"range": from_zero(max(furthest, 1.0)), "title": {"text": "load, as a multiple of the need"}}, yaxis=axis
     )
     note(made, f"mean read time, ms{scale}", yshift=8)
@@ -429,9 +430,9 @@ def latency_figure(summary: SizingSummary) -> Figure | None:
     )  # fmt: skip
 
 
-def _in_production(read_ms: float, need: float) -> go.Scatter:
+def _in_production(read_ms: float, need: float) -> Trace:
     """Return the read time in the profile's busiest window, on the recorded hardware."""
-    return go.Scatter(
+    return scatter(
         mode="markers",
         name=words.IN_PRODUCTION,
         x=rounded([1 / need]),
@@ -440,21 +441,21 @@ def _in_production(read_ms: float, need: float) -> go.Scatter:
     )
 
 
-def _traces(answer: CandidateAnswer, reach: Reach, points: list[Point], look: Look, need: float) -> list[go.Scatter]:
+def _traces(answer: CandidateAnswer, reach: Reach, points: list[Point], look: Look, need: float) -> list[Trace]:
     """Return the line of a candidate by one method, through the means of its levels, and a mark for each try of a
     level.
 
     The mark is empty if the level did not hold.
     """
     of_level = [[point.read_ms or 0.0 for point in same] for same in group_points(points, lambda point: point.level)]
-    line = go.Scatter(
+    line = scatter(
         mode="lines",
         x=rounded(level / need for level in dict.fromkeys(point.level for point in points)),
         y=rounded(sum(times) / len(times) for times in of_level),
         line={"color": look.colour, "width": 1.5, "dash": _DASHES[reach.method]},
         hoverinfo="skip",
     )
-    marks = go.Scatter(
+    marks = scatter(
         mode="markers",
         name=f"{answer.name}, {words.METHODS[reach.method]}",
         x=rounded(point.level / need for point in points),

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
-
-import plotly.graph_objects as go
+from typing import Any
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary, doubtful
@@ -21,6 +19,8 @@ from stallmark.report.figures import (
     Figure,
     KeyItem,
     Look,
+    Trace,
+    bars,
     from_zero,
     looks,
     note,
@@ -28,14 +28,12 @@ from stallmark.report.figures import (
     plain,
     rate_axis,
     rounded,
+    scatter,
     side_by_side,
 )
 from stallmark.report.text import reading
 from stallmark.report.text.device import labelled
 from stallmark.report.text.reading import ChartLine, Panel, is_finite, reading_of, summary_of
-
-if TYPE_CHECKING:
-    from plotly.basedatatypes import BaseTraceType
 
 _LEFT: dict[str, Any] = {"x": 0}
 _RIGHT: dict[str, Any] = {"x": 1, "xanchor": "right"}
@@ -90,7 +88,9 @@ def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
         )
         for number, name in enumerate(names)
     ]
-    return [figure for figure in figures if any(value is not None for trace in figure.chart.data for value in trace.y)]
+    return [
+        figure for figure in figures if any(value is not None for trace in figure.chart.traces for value in trace["y"])
+    ]
 
 
 def _p90_limit(limit_s: float | None) -> str:
@@ -120,8 +120,8 @@ def axis_figure(
     # Rates over memory are compared by their ratios; times and counts keep a scale from zero.
     if axis.kind.startswith("pool") and len(parts) == 1 and all(m.rate for m in metrics):
         wide = rate_axis([m.value(s) or 0.0 for s in parts[0].steps for m in metrics])
-    margin = {} if any(p.title for p in parts) else {"t": 24}
-    made, _ = side_by_side(_widths(parts), GAP, height, bargap=0.45 if len(metrics) == 1 else 0.25, margin=margin)
+    margin = {} if any(p.title for p in parts) else {"margin": {"t": 24}}
+    made, _ = side_by_side(_widths(parts), GAP, height, bargap=0.45 if len(metrics) == 1 else 0.25, **margin)
     for place, panel, top in zip(places(len(parts)), parts, tops, strict=True):
         x, y = _x_axis(axis, panel), wide or {"range": from_zero(top if own_scale else max(tops))}
         above, side = f"{chart.unit}{', log scale' * bool(wide)}", _LEFT
@@ -131,8 +131,8 @@ def axis_figure(
             above, side = "own scale" if own_scale else "same scale", _RIGHT
         elif axis.title:
             x["title"] = {"text": axis.title}
-        made.add_traces(_traces(experiment, axis, panel, metrics, place))
-        made.update_layout({f"xaxis{place}": x, f"yaxis{place}": y})
+        made.add(*_traces(experiment, axis, panel, metrics, place))
+        made.change(**{f"xaxis{place}": x, f"yaxis{place}": y})
         if panel.title:
             note(made, "bare device" if place else panel.title, 30, bold=True, yshift=20, **side)
         note(made, above, yshift=5, **side)
@@ -171,7 +171,7 @@ def metric_key(metrics: Sequence[ChartLine], lines: bool) -> list[KeyItem]:
 
 def _traces(
     experiment: ExperimentSummary, axis: Axis, panel: Panel, metrics: Sequence[ChartLine], place: str
-) -> list[BaseTraceType]:
+) -> list[Trace]:
     """Return lines on an axis of numbers, bars where each step has a place of its own."""
     seen, hollow = looks([s.variant for s in experiment.steps]), doubtful(experiment)
     draw = _lines if axis.numeric else _bars
@@ -181,7 +181,7 @@ def _traces(
 
 def _lines(
     axis: Axis, panel: Panel, metric: ChartLine, seen: dict[str, Look], hollow: set[str], several: bool, axes: dict
-) -> list[go.Scatter]:
+) -> list[Trace]:
     """Return lines. Users: one per variant and repeat. Buffer pool: one per device and repeat through its variants."""
     # Variants are lines over the users. Over memory each variant is one point of the line.
     by_users = axis.kind == "users"
@@ -189,7 +189,7 @@ def _lines(
     for step in panel.steps:
         groups.setdefault((step.variant if by_users else labelled(step.device), step.repeat), []).append(step)
     return [
-        go.Scatter(
+        scatter(
             mode="lines+markers",
             name=plain(metric.name if several else name),
             x=[axis.x(s) for s in steps],
@@ -215,13 +215,13 @@ def _lines(
 
 def _bars(
     axis: Axis, panel: Panel, metric: ChartLine, seen: dict[str, Look], hollow: set[str], several: bool, axes: dict
-) -> list[go.Bar]:
+) -> list[Trace]:
     """Return bars; none for one of several metrics without values, which would take the room of a bar."""
     steps = panel.steps
     if several and not any(is_finite(metric.value(step)) for step in steps):
         return []
     return [
-        go.Bar(
+        bars(
             name=plain(metric.name),
             x=list(range(len(steps))),
             y=rounded(map(metric.value, steps), 6),

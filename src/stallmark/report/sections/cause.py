@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import plotly.graph_objects as go
-
 from stallmark import format
 from stallmark.analysis.cause_evidence import Cause, Evidence
 from stallmark.analysis.compare.summary import PairComparison
@@ -20,13 +18,16 @@ from stallmark.report.document import Block, Fold, Grid, Section, Title, Words, 
 from stallmark.report.figures import (
     NEUTRAL,
     WAIT_COLOURS,
+    Drawing,
     Figure,
     KeyItem,
+    bars,
     looks,
     note,
     places,
     plain,
     rounded,
+    scatter,
     stacked,
 )
 from stallmark.report.table import Cell, Rows, Table, group, named_rows, number, numbers, word
@@ -65,23 +66,26 @@ def wait_figure(experiment: ExperimentSummary) -> Figure | None:
     # Rare classes are omitted unless observed, so that the key stays short.
     order = [name for name in WAIT_NAMES if name not in reading.WAITS_EXPLAINED or name in seen]
     made = _rows_chart(parts, labels, barmode="stack", bargap=0.24, hovermode="y unified")
-    made.update_xaxes(range=[0, 100], tickvals=[0, 25, 50, 75, 100], ticktext=["0", "25", "50", "75", "100 %"])
+    ticks = {"tickvals": [0, 25, 50, 75, 100], "ticktext": ["0", "25", "50", "75", "100 %"]}
+    made.change(xaxis={"range": [0, 100]} | ticks)
     for place, panel in zip(places(len(parts)), parts, strict=True):
         for name in order:
             values = [100 * (s.waits.share or {}).get(name, 0.0) for s in panel.steps]
-            made.add_bar(
-                orientation="h",
-                name=WAIT_NAMES[name],
-                x=rounded(values),
-                y=list(range(len(panel.steps))),
-                text=[f"{v:.0f}" if v >= 5 else "" for v in values],
-                textposition="inside",
-                insidetextanchor="middle",
-                textangle=0,
-                constraintext="none",
-                hovertemplate="%{x:.1f} %",
-                marker={"color": WAIT_COLOURS[name]},
-                yaxis=f"y{place}",
+            made.add(
+                bars(
+                    orientation="h",
+                    name=WAIT_NAMES[name],
+                    x=rounded(values),
+                    y=list(range(len(panel.steps))),
+                    text=[f"{v:.0f}" if v >= 5 else "" for v in values],
+                    textposition="inside",
+                    insidetextanchor="middle",
+                    textangle=0,
+                    constraintext="none",
+                    hovertemplate="%{x:.1f} %",
+                    marker={"color": WAIT_COLOURS[name]},
+                    yaxis=f"y{place}",
+                )
             )
     return Figure(
         id="waits",
@@ -124,29 +128,31 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
     parts = panels(steps)
     made = _rows_chart(parts, labels, hovermode="closest")
     ticks = {"tickvals": [-1, -0.5, 0, 0.5, 1], "ticktext": ["−1", "−0.5", "0", "0.5", "1"]}
-    made.update_xaxes(range=[-1.05, 1.05], zeroline=True, **ticks)
+    made.change(xaxis={"range": [-1.05, 1.05], "zeroline": True} | ticks)
     for place, panel in zip(places(len(parts)), parts, strict=True):
         values = [by_step[s.key] for s in panel.steps]
-        made.add_scatter(
-            mode="markers",
-            name="r",
-            x=[round(c.r, 3) for c in values],
-            y=list(range(len(values))),
-            error_x={
-                "symmetric": False,
-                "array": [round(c.high - c.r, 3) for c in values],
-                "arrayminus": [round(c.r - c.low, 3) for c in values],
-                "color": NEUTRAL,
-                "thickness": 2,
-                "width": 0,
-            },
-            marker={
-                "size": 9,
-                "color": [seen[s.variant].colour for s in panel.steps],
-                "symbol": [seen[s.variant].symbol for s in panel.steps],
-            },
-            text=[f"r {coefficient(c.r)} [{coefficient(c.low)}, {coefficient(c.high)}], n {c.n:,}" for c in values],
-            yaxis=f"y{place}",
+        made.add(
+            scatter(
+                mode="markers",
+                name="r",
+                x=[round(c.r, 3) for c in values],
+                y=list(range(len(values))),
+                error_x={
+                    "symmetric": False,
+                    "array": [round(c.high - c.r, 3) for c in values],
+                    "arrayminus": [round(c.r - c.low, 3) for c in values],
+                    "color": NEUTRAL,
+                    "thickness": 2,
+                    "width": 0,
+                },
+                marker={
+                    "size": 9,
+                    "color": [seen[s.variant].colour for s in panel.steps],
+                    "symbol": [seen[s.variant].symbol for s in panel.steps],
+                },
+                text=[f"r {coefficient(c.r)} [{coefficient(c.low)}, {coefficient(c.high)}], n {c.n:,}" for c in values],
+                yaxis=f"y{place}",
+            )
         )
     left, right, unit = pair
     return Figure(
@@ -168,7 +174,7 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
     )
 
 
-def _rows_chart(parts: Sequence[Panel], labels: dict[str, str], **layout: Any) -> go.Figure:
+def _rows_chart(parts: Sequence[Panel], labels: dict[str, str], **layout: Any) -> Drawing:
     """Return an empty chart with panels below each other, a row of equal height per step, first step uppermost."""
     plots = [(HEAD if panel.title else 8, len(panel.steps) * ROW) for panel in parts]
     made, tops = stacked(plots, 0, FOOT, left=10, right=30, **layout)
@@ -176,7 +182,7 @@ def _rows_chart(parts: Sequence[Panel], labels: dict[str, str], **layout: Any) -
         count = len(panel.steps)
         rows = {"range": [count - 0.5, -0.5], "tickvals": list(range(count)), "showgrid": False, "zeroline": False}
         names = [plain(labels[step.key], 24) for step in panel.steps]
-        made.update_layout({f"yaxis{place}": rows | {"ticktext": names}})
+        made.change(**{f"yaxis{place}": rows | {"ticktext": names}})
         if panel.title:
             note(made, panel.title, 40, bold=True, y=top, yshift=3)
     return made

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import plotly.graph_objects as go
-
 from stallmark import format
 from stallmark.analysis.ceiling import Ceiling, FlashKind, Level
 from stallmark.analysis.experiment import ExperimentSummary
@@ -21,12 +19,15 @@ from stallmark.report.figures import (
     NEUTRAL,
     Figure,
     KeyItem,
+    Trace,
     from_zero,
     highest,
+    limit_line,
     note,
     places,
     plain,
     rounded,
+    scatter,
     side_by_side,
     values_axis,
 )
@@ -59,8 +60,8 @@ def _figure(ceiling: Ceiling, number: int) -> Figure:
     made, _ = side_by_side([1.0], 0.0, 360, margin={"t": 28})
     drawn = _limit_to_draw(ceiling)
     by_level = sorted(ceiling.levels, key=lambda level: level.seen.level)
-    made.add_trace(
-        go.Scatter(
+    made.add(
+        scatter(
             mode="lines",
             x=rounded(level.step.throughput.tps for level in by_level),
             y=rounded(_latency(drawn, level.step) for level in by_level),
@@ -70,8 +71,8 @@ def _figure(ceiling: Ceiling, number: int) -> Figure:
     )
     for verdict, (symbol, colour) in _MARKS.items():
         levels = [level for level in ceiling.levels if level.seen.verdict == verdict]
-        made.add_trace(
-            go.Scatter(
+        made.add(
+            scatter(
                 mode="markers+text",
                 name=ceiling_words.level_verdict(verdict),
                 x=rounded(level.step.throughput.tps for level in levels),
@@ -84,14 +85,11 @@ def _figure(ceiling: Ceiling, number: int) -> Figure:
         )
     top = highest(made)
     if drawn:
-        made.add_shape(
-            type="line", xref="paper", x0=0, x1=1, y0=drawn.limit_ms, y1=drawn.limit_ms,
-            line={"color": BROKE, "width": 1.25, "dash": "dash"},
-        )  # fmt: skip
+        made.add_shapes(limit_line(drawn.limit_ms, BROKE))
         # The limit must be seen even if all levels stayed below it.
         top = max(top, drawn.limit_ms)
     most = max((level.step.throughput.tps for level in ceiling.levels), default=0.0)
-    made.update_layout(
+    made.change(
         xaxis={"range": from_zero(most), "title": {"text": "committed per second"}}, yaxis={"range": from_zero(top)}
     )
     note(made, _quantity(drawn), yshift=8)
@@ -208,15 +206,15 @@ def _curve_figure(curve: PoolCurve, number: int, flash: Sequence[Finding]) -> Fi
     made, lefts = side_by_side([1.0] * len(plots), 0.09, 330, margin={"t": 28})
     for place, left, (title, fit, value) in zip(places(len(plots)), lefts, plots, strict=True):
         axes = {"xaxis": f"x{place}", "yaxis": f"y{place}"}
-        made.add_traces(_traces(curve, fit, value, axes))
+        made.add(*_traces(curve, fit, value, axes))
         # Only rates are compared by their ratios; reads keep an axis from zero.
         wide = [mean.value for size in curve.sizes if (mean := value(size))] if fit is curve.throughput else []
         if fit is curve.throughput and flash:
-            made.add_trace(_flash(flash, axes))
+            made.add(_flash(flash, axes))
             wide += [finding.facts["per_s"][1] for finding in flash]
         top = max([mean.high or mean.value for size in curve.sizes if (mean := value(size))] + wide)
         axis, scale = values_axis(top, wide)
-        made.update_layout({f"xaxis{place}": _memory_axis(curve), f"yaxis{place}": axis})
+        made.change(**{f"xaxis{place}": _memory_axis(curve), f"yaxis{place}": axis})
         note(made, title + scale, xref="paper", yref="paper", x=left, xanchor="left", yshift=8)
     sizes = [(size.pool_bytes, size.rate.value, size.reads.value if size.reads else None) for size in curve.sizes]
     table = _curve_table(curve)
@@ -240,10 +238,10 @@ def _curve_figure(curve: PoolCurve, number: int, flash: Sequence[Finding]) -> Fi
     )
 
 
-def _flash(findings: Sequence[Finding], axes: dict[str, str]) -> go.Scatter:
+def _flash(findings: Sequence[Finding], axes: dict[str, str]) -> Trace:
     """Return the variants with flash, each at its own memory."""
     rates = [finding.facts["per_s"][1] for finding in findings]
-    return go.Scatter(
+    return scatter(
         mode="markers",
         name="with flash",
         x=[finding.facts["pool_bytes"] for finding in findings],
@@ -257,9 +255,7 @@ def _flash(findings: Sequence[Finding], axes: dict[str, str]) -> go.Scatter:
     )
 
 
-def _traces(
-    curve: PoolCurve, fit: Fit, value: Callable[[CurveSize], Mean | None], axes: dict[str, str]
-) -> list[go.Scatter]:
+def _traces(curve: PoolCurve, fit: Fit, value: Callable[[CurveSize], Mean | None], axes: dict[str, str]) -> list[Trace]:
     known = [(size, mean) for size in curve.sizes if (mean := value(size))]
     bars = {
         "type": "data",
@@ -270,7 +266,7 @@ def _traces(
     # Bars of zero length would suggest exact values.
     repeated = any(mean.high is not None for _, mean in known)
     return [
-        go.Scatter(
+        scatter(
             mode="lines",
             name="fitted curve",
             x=[round(pool_bytes) for pool_bytes, _ in fit.line],
@@ -279,7 +275,7 @@ def _traces(
             hoverinfo="skip",
             **axes,
         ),
-        go.Scatter(
+        scatter(
             mode="markers",
             name="measured size",
             x=[size.pool_bytes for size, _ in known],
@@ -290,7 +286,7 @@ def _traces(
             **({"error_y": bars} if repeated else {}),
             **axes,
         ),
-        go.Scatter(
+        scatter(
             mode="markers",
             name="predicted from the other sizes",
             x=[size.size for size in fit.left_out],

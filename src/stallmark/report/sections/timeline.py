@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
@@ -20,15 +19,18 @@ from stallmark.report.columns import panels
 from stallmark.report.document import Section
 from stallmark.report.figures import (
     NEUTRAL,
+    Drawing,
     Figure,
     KeyItem,
     Look,
+    Trace,
     bucket_means,
     bucket_width,
     chart,
     coarse,
     dash_of,
     highest,
+    level_line,
     line,
     line_with_extremes,
     looks,
@@ -113,15 +115,15 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
     shown = lines(runs)
     several_steps = any(len(run.manifest.steps) > 1 for run in runs)
     made, tops = stacked([(GAP if row else 0, PLOT) for row in range(len(shown))], HEAD, FOOT)
-    made.update_xaxes(title={"text": f"{unit} since measuring began"})
+    made.change(xaxis={"title": {"text": f"{unit} since measuring began"}})
     for run, width in zip(runs, widths, strict=True):
-        made.add_traces(list(_traces(run, shown, divisor, width, seen)))
+        made.add(*_traces(run, shown, divisor, width, seen))
     for place, top, (name, _, title) in zip(places(len(shown)), tops, shown, strict=True):
         # Runs whose rates differ by an order of magnitude share a logarithmic axis, so that the slow ones stay visible.
         rates = [max(getattr(step.throughput, name) or 0.0 for step in run.steps) for run in runs if name in _RATES]
         axis, log_scale = values_axis(highest(made, place), rates)
-        made.update_layout({f"yaxis{place}": {"nticks": 5} | _standstill_seen(made, place, axis)})
-        made.update_layout({f"yaxis{place}": {"tickformat": ".0%"}} if name == "flash_share" else {})
+        made.change(**{f"yaxis{place}": {"nticks": 5} | _standstill_seen(made, place, axis)})
+        made.change(**({f"yaxis{place}": {"tickformat": ".0%"}} if name == "flash_share" else {}))
         note(made, title + log_scale, y=top, yshift=4 if place or not several_steps else 18)
     if panel.title:
         note(made, panel.title, 44, bold=True, x=1, xanchor="right", yshift=20)
@@ -146,7 +148,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
     )
 
 
-def _standstill_seen(made: go.Figure, place: str, axis: dict[str, Any]) -> dict[str, Any]:
+def _standstill_seen(made: Drawing, place: str, axis: dict[str, Any]) -> dict[str, Any]:
     """Return the axis of a plot on which a line at zero is visible. A linear axis begins a little below zero. The
     lowest tick of a logarithmic axis is 0, and all smaller values are drawn there."""
     low, high = axis["range"]
@@ -154,10 +156,10 @@ def _standstill_seen(made: go.Figure, place: str, axis: dict[str, Any]) -> dict[
         return axis | {"range": [-0.03 * high, high]}
     # A logarithmic axis has no zero: smaller values are drawn on its lower end, which is labelled 0.
     ground = 10**low
-    for trace in made.data:
-        if (trace.yaxis or "y") == f"y{place}" and any(v is not None and v < ground for v in trace.y):
-            trace.customdata, trace.hovertemplate = trace.y, "%{customdata:,.3~r}"
-            trace.y = [v if v is None else max(v, ground) for v in trace.y]
+    for trace in made.traces_on(place):
+        if any(v is not None and v < ground for v in trace["y"]):
+            above = [v if v is None else max(v, ground) for v in trace["y"]]
+            trace |= {"customdata": trace["y"], "hovertemplate": "%{customdata:,.3~r}", "y": above}
     ticks = [value for value in axis["tickvals"] if value > ground * 1.3]
     written = {"tickvals": [ground, *ticks], "ticktext": ["0", *(format.exact(value) for value in ticks)]}
     return axis | written | {"range": [low - 0.04 * (high - low), high]}
@@ -165,7 +167,7 @@ def _standstill_seen(made: go.Figure, place: str, axis: dict[str, Any]) -> dict[
 
 def _traces(
     run: RunSummary, shown: Sequence[Drawn], divisor: int, width: int, seen: dict[str, Look]
-) -> Iterator[go.Scatter]:
+) -> Iterator[Trace]:
     """Yield a line for every segment of a run in every plot, thin and pale during warm-up."""
     look, dash = seen[run.steps[0].variant], dash_of(run.steps[0].repeat)
     begin = measuring_began(run)
@@ -202,7 +204,7 @@ def stretches(run: RunSummary) -> list[Stretch]:
     ]
 
 
-def _mark_warm_up(made: go.Figure, runs: Sequence[RunSummary], divisor: int, plots: Sequence[str]) -> bool:
+def _mark_warm_up(made: Drawing, runs: Sequence[RunSummary], divisor: int, plots: Sequence[str]) -> bool:
     """Shade the warm-ups and name the steps if all runs share them; otherwise only the thin lines show them. Return
     True if any was shaded."""
     plans = [[(s.begin_s, s.measure_s, s.end_s) for s in r.manifest.steps] for r in runs]
@@ -220,7 +222,7 @@ def _mark_warm_up(made: go.Figure, runs: Sequence[RunSummary], divisor: int, plo
         if len(shared) > 1:
             label = f"{step.users}" if number else f"users: {step.users}"
             note(made, label, x=((measure + end) / 2 - zero) / divisor, xanchor="center", **small)
-    made.update_layout(shapes=shapes)
+    made.add_shapes(*shapes)
     return bool(shapes)
 
 
@@ -285,13 +287,13 @@ def _active_set_figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str,
     per, name = (GIB, "GiB") if top >= GIB else (MIB, "MiB")
     axis, log_scale = values_axis(top / per, [amount / per for amount in (*map(_last, runs), *sizes)])
     made = chart(HEIGHT, margin={"l": 56, "b": 46}, yaxis=axis)
-    made.update_xaxes(title={"text": f"{unit} since measuring began"})
+    made.change(xaxis={"title": {"text": f"{unit} since measuring began"}})
     counted = any(map(_is_counted, runs))
     note(made, f"{name} active since the run began{'' if counted else ', at most'}{log_scale}", yshift=5)
     for run in runs:
-        made.add_traces(list(_active_set_traces(run, divisor, per, seen[run.steps[0].variant].colour)))
+        made.add(*_active_set_traces(run, divisor, per, seen[run.steps[0].variant].colour))
     for size, words in sizes.items():
-        made.add_hline(size / per, line={"color": NEUTRAL, "width": 1.25, "dash": "dot"})
+        made.add_shapes(level_line(size / per, width=1.25, dash="dot"))
         # Plotly wants logarithms for notes, but not for lines.
         height = math.log10(size / per) if log_scale else size / per
         note(made, f"{words}, {format.size(size)}", x=1, y=height, yref="y", xanchor="right", yshift=1)
@@ -310,7 +312,7 @@ def _active_set_figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str,
     )
 
 
-def _active_set_traces(run: RunSummary, divisor: int, per: int, colour: str) -> Iterator[go.Scatter]:
+def _active_set_traces(run: RunSummary, divisor: int, per: int, colour: str) -> Iterator[Trace]:
     """Yield the active set since the run began, and, thin and pale, that of the last minute."""
     width = bucket_width(len(run.series.second))
     x = (bucket_means(run.series.second + 1, width) - measuring_began(run)) / divisor
