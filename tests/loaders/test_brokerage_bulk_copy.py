@@ -3,10 +3,11 @@ that the schema gives them on SQL Server."""
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import cycle, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -87,11 +88,17 @@ def server(script: Script) -> Iterator[Responder]:
         yield server
 
 
-@pytest.fixture
-def writer(server: Responder) -> Iterator[BulkCopyWriter]:
+@contextmanager
+def opened_writer(server: Responder) -> Iterator[BulkCopyWriter]:
     with engine_at(server).bulk_writer() as writer:
         if not isinstance(writer, BulkCopyWriter):
             pytest.skip("mssql-python is not here: pip install 'stallmark[sqlserver]'")
+        yield writer
+
+
+@pytest.fixture
+def writer(server: Responder) -> Iterator[BulkCopyWriter]:
+    with opened_writer(server) as writer:
         yield writer
 
 
@@ -181,25 +188,31 @@ def test_what_does_not_fit_a_column_is_refused(server, writer, pieces, column, v
         writer.write("brokerage.trade", rows.set_column(place, column, wrong))
 
 
-@pytest.fixture(params=[("market", "security"), ("trade", "settlement")])
-def begin(request, script, server, writer) -> tuple[str, str]:
-    """Return the group of a batch that is cut, and what began it."""
+class Begun(NamedTuple):
+    """A batch that was cut: its group, the text that began it, and the tables it came to."""
+
+    group: str
+    text: str
+    tables: set[str | None]
+
+
+@pytest.fixture(scope="module", params=[("market", "security"), ("trade", "settlement")])
+def begun(request, script, server) -> Begun:
     group, cut_at = request.param
     script.bulk(f"brokerage.{cut_at}", Cut(), after_bytes=10, times=1)
     server.forget()
-    with pytest.raises(CallFailed):
+    with opened_writer(server) as writer, pytest.raises(CallFailed):
         load_batch(writer, LOADER, SCALE, Batch(group, 0), LOADER.batch(SEED, SCALE, Batch(group, 0)))
     [text] = [request.text for request in server.requests if "stallmark.ledger" in request.text]
-    return group, text
+    return Begun(group, text, {request.table for request in server.requests if request.kind == "bulk"})
 
 
-def test_a_batch_that_is_cut_has_begun_and_its_begin_removes_all_of_it(server, begin):
-    group, text = begin
-    removed = set(re.findall(r"DELETE FROM (\S+) WHERE \w+ (?:BETWEEN|IN) ", text))
-    [filled] = [set(of.rows) for of in LOADER.groups(SCALE) if of.name == group]
-    assert {request.table for request in server.requests if request.kind == "bulk"} < filled == removed
+def test_a_batch_that_is_cut_has_begun_and_its_begin_removes_all_of_it(begun):
+    removed = set(re.findall(r"DELETE FROM (\S+) WHERE \w+ (?:BETWEEN|IN) ", begun.text))
+    [filled] = [set(of.rows) for of in LOADER.groups(SCALE) if of.name == begun.group]
+    assert begun.tables < filled == removed
 
 
 @pytest.mark.microsoft_parser
-def test_microsoft_s_parser_takes_the_begin(begin):
-    assert not parser.errors(begin[1])
+def test_microsoft_s_parser_takes_the_begin(begun):
+    assert not parser.errors(begun.text)
