@@ -35,7 +35,7 @@ SPARED_BY_SCENARIOS = {
         ("driver.locust_loads", {"gevent"}),
         ("driver.locust", {"pyarrow", "sqlalchemy", "psycopg", "pydantic"}),
         ("storage.arrivals", {"pyarrow", "sqlalchemy"}),
-        ("cli.output", {"sqlalchemy", "faker", "psycopg", "plotly"}),  # every report
+        ("cli.output", {"sqlalchemy", "faker", "psycopg"}),  # every report
         ("live.server", {"psycopg", "pyodbc"}),
         ("experiment.runner", {"scipy.special", "duckdb", "plotly"}),
         ("experiment.status", {"sqlalchemy", "faker", "duckdb", "plotly"}),

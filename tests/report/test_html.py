@@ -122,6 +122,12 @@ def test_the_common_style_is_of_plotly():
     go.layout.Template(chart_template())
 
 
+def test_plotly_s_package_is_for_tests_alone():
+    files = [*TEMPLATES.parents[1].rglob("*.py")]
+    assert len(files) > 200
+    assert [path for path in files if re.search(r"^\s*(import|from) plotly\b", path.read_text(), re.MULTILINE)] == []
+
+
 def test_the_script_that_draws_is_of_the_release_that_describes_the_charts():
     """`make plotly` fetches it."""
     first = (TEMPLATES / "plotly-basic.min.js").read_text(encoding="utf-8")[:100]
