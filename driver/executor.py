@@ -298,7 +298,7 @@ def _pop_samples(samples: deque[AnySample], before_ns: int, ended: int = ENDED) 
 
 REPORT_EVERY_S = 0.25
 LAST_CALL_S = 10  # how long users may take over their last transaction before it is cancelled
-CANCELLED_WITHIN_S = 2  # both together below `locust_users.LAST_WORD_S`, after which this process is killed
+CANCELLED_WITHIN_S = 2  # both together below `executor_pool.LAST_WORD_S`, after which this process is killed
 
 # The interpreter switches threads only this often when several want to run. The default of 5 ms would let one
 # user's Python hold up the answers that have arrived for the others.

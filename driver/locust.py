@@ -32,9 +32,9 @@ from locust.rpc import Message as LocustMessage
 from locust.runners import STATE_MISSING, MasterRunner, Runner, WorkerRunner
 
 from stallmark.driver.channel import Closed, start_child
+from stallmark.driver.executor_pool import Executors, LoadPool
 from stallmark.driver.load import ALONE, LoadSpec, ThisMachine
 from stallmark.driver.locust_statistics import LocustStatistics
-from stallmark.driver.locust_users import Executors, LoadPool
 from stallmark.driver.messages import (
     CannotStart,
     ExecutorDied,

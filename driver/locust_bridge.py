@@ -22,8 +22,9 @@ from locust.runners import Runner
 
 from stallmark import capabilities
 from stallmark.driver.channel import Channel, Closed, inherited_channel
+from stallmark.driver.executor_pool import Executors, LoadPool
 from stallmark.driver.load import LoadSpec, MachinesMissing, Timeline
-from stallmark.driver.locust_users import Executors, LoadPool, LoadsDispatcher, VirtualUserHandle, user_class
+from stallmark.driver.locust_users import LoadsDispatcher, VirtualUserHandle, user_class
 from stallmark.driver.messages import (
     ChangedByHand,
     ConductorOrder,

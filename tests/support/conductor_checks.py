@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from locust.runners import WorkerNode
 
-from stallmark.driver import locust_users
+from stallmark.driver import executor_pool
 from stallmark.driver.channel import Closed, start_child
 from stallmark.driver.load import Timeline, consecutive_steps
 from stallmark.driver.locust_users import LoadsDispatcher
@@ -129,9 +129,9 @@ def test_an_executor_that_is_killed_before_it_has_its_order_is_told_as_dead(monk
         process.wait()
         return process, channel
 
-    monkeypatch.setattr(locust_users, "start_child", killed)
+    monkeypatch.setattr(executor_pool, "start_child", killed)
     told: list[OurMessage] = []
     with pytest.raises(Closed):
-        locust_users.Executors([load_spec(1)], "mssql://sa@192.0.2.1/bank", told.append)
+        executor_pool.Executors([load_spec(1)], "mssql://sa@192.0.2.1/bank", told.append)
     [died] = told
     assert isinstance(died, ExecutorDied) and died.code == -signal.SIGKILL

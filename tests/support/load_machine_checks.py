@@ -15,8 +15,9 @@ from locust.env import Environment
 from locust.rpc import Message
 from locust.runners import STATE_MISSING
 
+from stallmark.driver.executor_pool import Executors, LoadPool
 from stallmark.driver.load import ExpectedMachines, LoadSpec, RunFacts, ThisMachine
-from stallmark.driver.locust_users import Executors, LoadPool, LoadsDispatcher
+from stallmark.driver.locust_users import LoadsDispatcher
 from stallmark.driver.messages import (
     ExecutorDied,
     ExecutorSilent,

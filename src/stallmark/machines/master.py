@@ -19,8 +19,8 @@ from locust.rpc import Message
 from locust.runners import FALLBACK_INTERVAL, STATE_MISSING, MasterRunner
 from zmq import Frame, ZMQError
 
+from stallmark.driver.executor_pool import LAST_WORD_S
 from stallmark.driver.load import USERS_TOLD_AFTER_S, ExpectedMachines, LoadSpec, MachinesMissing
-from stallmark.driver.locust_users import LAST_WORD_S
 from stallmark.driver.messages import (
     ClocksCompared,
     Done,

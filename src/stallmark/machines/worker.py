@@ -23,8 +23,8 @@ from locust.runners import WorkerRunner
 from zmq import ZMQError
 
 from stallmark.driver.channel import Channel, Closed, inherited_channel
+from stallmark.driver.executor_pool import Executors
 from stallmark.driver.load import MASTER_SILENT_S, TOLD_AFTER_S, USERS_TOLD_AFTER_S, ThisMachine, executor_counts
-from stallmark.driver.locust_users import Executors
 from stallmark.driver.messages import (
     Begun,
     Connected,
