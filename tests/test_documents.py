@@ -14,7 +14,7 @@ from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.gates import GateKind
 from stallmark.analysis.metrics import PRIMARIES
 from stallmark.analysis.steady import SteadyKind
-from stallmark.cli.output import CONDITION_BROKEN, FAILED, INCOMPLETE, INCONCLUSIVE, UNEXPECTED, VERDICT
+from stallmark.cli.exit_codes import CONDITION_BROKEN, FAILED, INCOMPLETE, INCONCLUSIVE, UNEXPECTED, VERDICT
 from stallmark.report.text import mark_word, term
 from stallmark.scenarios.read import read_any_scenario
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stallmark.cli.output import FAILED, INCOMPLETE, UNEXPECTED
+from stallmark.cli.exit_codes import FAILED, INCOMPLETE, UNEXPECTED
 from stallmark.errors import ErrorClass
 from stallmark.record.reader import Record
 from stallmark.transactions.checks import ConditionResult

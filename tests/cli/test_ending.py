@@ -21,9 +21,9 @@ from support.synthetic import Truth, make_run
 from support.waiting import TIMEOUT_S
 
 import stallmark as stallmark_package
-from stallmark.cli import output
+from stallmark.cli import exit_codes
+from stallmark.cli.exit_codes import UNEXPECTED
 from stallmark.cli.main import main
-from stallmark.cli.output import UNEXPECTED
 from stallmark.cli.report import reporting
 from stallmark.errors import StallmarkError
 from stallmark.experiment.runner import ExperimentEnd, Runner
@@ -33,8 +33,8 @@ from stallmark.storage.probe_file import ProbeFile
 
 CI = Path(__file__).parents[2] / "docs" / "ci.md"
 CODES = {
-    output.CONDITION_BROKEN, output.FAILED, output.INCOMPLETE, output.VERDICT, output.INCONCLUSIVE,
-    output.CUT_OFF, output.UNEXPECTED,
+    exit_codes.CONDITION_BROKEN, exit_codes.FAILED, exit_codes.INCOMPLETE, exit_codes.VERDICT, exit_codes.INCONCLUSIVE,
+    exit_codes.CUT_OFF, exit_codes.UNEXPECTED,
 }  # fmt: skip
 OF_CLICK = {0, 2}
 TWO = "{name: two, workload: {name: bank, scale: {branches: 1}}, users: 1, measure: 5s, variants: [{name: a}]}"
@@ -59,7 +59,7 @@ def test_the_documented_exit_codes_are_those_that_there_are():
 
 
 def test_every_command_ends_with_a_code_that_has_a_name():
-    for file in Path(output.__file__).parent.rglob("*.py"):
+    for file in Path(exit_codes.__file__).parent.rglob("*.py"):
         for call in ast.walk(ast.parse(file.read_text())):
             if isinstance(call, ast.Call) and ast.unparse(call.func) in ("sys.exit", "SystemExit", "os._exit"):
                 assert not isinstance(call.args[0], ast.Constant), f"{file}:{call.lineno}"
@@ -168,7 +168,7 @@ def test_output_that_nobody_reads_ends_with_141_and_no_word(tmp_path, unread, co
     """Both what click prints and what rich does, which would end with 1, the code of lost data."""
     prepare(tmp_path)
     ended = started(command, stdout=unread)
-    assert (ended.returncode, ended.stderr) == (output.CUT_OFF, "")
+    assert (ended.returncode, ended.stderr) == (exit_codes.CUT_OFF, "")
 
 
 @pytest.mark.parametrize(
@@ -182,21 +182,21 @@ def test_output_that_nobody_reads_ends_with_141_and_no_word(tmp_path, unread, co
 def test_tables_that_nobody_reads_end_with_141_and_no_word(records, monkeypatch, unread, command):
     monkeypatch.chdir(records)
     ended = started(command, stdout=unread)
-    assert (ended.returncode, ended.stderr) == (output.CUT_OFF, "")
+    assert (ended.returncode, ended.stderr) == (exit_codes.CUT_OFF, "")
 
 
 @pytest.mark.parametrize(("command", "code"), [("run", 2), ("fly", 2), ("report nowhere", 3), ("list one.yaml", 0)])
 def test_an_error_that_nobody_reads_keeps_its_code(tmp_path, unread, command, code):
     prepare(tmp_path)
     assert started(command, stderr=unread).returncode == code
-    assert started(command, stdout=unread, stderr=unread).returncode == (code or output.CUT_OFF)
+    assert started(command, stdout=unread, stderr=unread).returncode == (code or exit_codes.CUT_OFF)
 
 
 @pytest.mark.server
 def test_progress_that_nobody_reads_ends_a_run_with_141_and_leaves_its_record(tmp_path, unread):
     prepare(tmp_path)
     ended = started("run one.yaml", stderr=unread)
-    assert (ended.returncode, ended.stdout) == (output.CUT_OFF, "")
+    assert (ended.returncode, ended.stdout) == (exit_codes.CUT_OFF, "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
@@ -309,7 +309,7 @@ class NotForeseen(BaseException):
 
 
 def test_without_any_place_for_a_log_it_is_shown_and_the_code_is_the_same(broken, monkeypatch):
-    monkeypatch.setattr("stallmark.cli.output.write_crash_log", lambda _: None)
+    monkeypatch.setattr("stallmark.cli.exit_codes.write_crash_log", lambda _: None)
     result = stallmark("list")
     assert result.exit_code == UNEXPECTED
     assert "Traceback" in result.stderr and "hunter2" not in result.stderr

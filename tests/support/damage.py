@@ -73,7 +73,7 @@ def look(folder: Path, rng: random.Random | None = None) -> list[Seen]:
     seen, (first, *others) = [], commands(folder)
     for name, words in [first, *(rng.sample(others, min(2, len(others))) if rng else others)]:
         out = folder.parent / "out"
-        with patch("stallmark.cli.output.write_crash_log", _raise):
+        with patch("stallmark.cli.exit_codes.write_crash_log", _raise):
             done = CliRunner().invoke(main, words)
         csv = tuple((str(path.relative_to(out)), path.read_bytes()) for path in sorted(out.rglob("*.csv")))
         shutil.rmtree(out, ignore_errors=True)

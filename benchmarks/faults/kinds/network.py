@@ -10,7 +10,7 @@ from benchmarks.faults.round import Round
 from benchmarks.faults.works import Work
 from support.remote import Remote
 
-from stallmark.cli.output import FAILED, INCOMPLETE
+from stallmark.cli.exit_codes import FAILED, INCOMPLETE
 from stallmark.record import histogram as hdr
 from stallmark.record.reader import Record
 

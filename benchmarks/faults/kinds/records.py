@@ -12,7 +12,7 @@ from benchmarks.faults.round import Round, Skipped
 from benchmarks.faults.works import START, Phase, Strike, copied, draw
 from support.tool import Command, Tool
 
-from stallmark.cli.output import FAILED, INCOMPLETE
+from stallmark.cli.exit_codes import FAILED, INCOMPLETE
 from stallmark.lab import block_device_parts
 
 # Signals to commands that read or change a record: what they had begun is whole or absent, and figures stay.

@@ -15,7 +15,7 @@ from benchmarks.faults.kinds.servers import a_server, look
 from benchmarks.faults.round import Round, Skipped
 from benchmarks.faults.works import Moment, copied
 
-from stallmark.cli.output import FAILED, INCOMPLETE
+from stallmark.cli.exit_codes import FAILED, INCOMPLETE
 
 CUT_S = 4
 """A record whose disk is full has what was written before; what users do until they are told to stop it has not."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
+from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE
 from stallmark.cli.options import (
     as_seconds,
     choice_of,
@@ -16,17 +17,7 @@ from stallmark.cli.options import (
     target_options,
     timezone_option,
 )
-from stallmark.cli.output import (
-    CONDITION_BROKEN,
-    INCOMPLETE,
-    Outputs,
-    ShowInSentences,
-    err,
-    escape,
-    page_file,
-    print_markup,
-    progress_console,
-)
+from stallmark.cli.output import Outputs, ShowInSentences, err, escape, page_file, print_markup, progress_console
 from stallmark.errors import StallmarkError, as_sentence
 
 if TYPE_CHECKING:

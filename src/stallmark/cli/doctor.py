@@ -13,8 +13,9 @@ import click
 
 from stallmark import capabilities, format
 from stallmark.cli.command import Extensible
+from stallmark.cli.exit_codes import FAILED
 from stallmark.cli.options import json_option, target_options
-from stallmark.cli.output import FAILED, escape, item
+from stallmark.cli.output import escape, item
 from stallmark.engines.abilities import Availability, Examined
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.processes import Leftover, leftovers_of_dead_processes

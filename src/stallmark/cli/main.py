@@ -80,7 +80,7 @@ def one_sentence() -> Iterator[None]:
             error = error.__context__
         error = lost_in(error) or error
         with defer_signals():
-            from stallmark.cli.output import sentence_and_code, show  # not for --help
+            from stallmark.cli.exit_codes import sentence_and_code, show  # not for --help
 
             sentence, code = sentence_and_code(error, unread=bool(_unread_outputs()))
             # Standard error may be closed as well.

@@ -1,29 +1,20 @@
-"""The output of commands: words on a terminal, the result as a page in a file, in words, Markdown or JSON, and the exit
-code."""
+"""The output of commands: words on a terminal, and the result as a page in a file, in words, Markdown or JSON."""
 
 import os
-import platform
-import sys
-import tempfile
-import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import platformdirs
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape as escape
 from rich.segment import Segment
 from rich.table import Table
 
-import stallmark
-from stallmark.errors import CallFailed, ServerLost, StallmarkError, as_reason, as_sentence, in_words
+from stallmark.errors import StallmarkError, as_reason, as_sentence
 from stallmark.experiment.progress import Show
-from stallmark.redact import visible, without_secrets
-from stallmark.stopping import StopSignal
+from stallmark.redact import visible
 
 # A run checks its outputs before it begins, but imports the libraries that write them only at its end.
 if TYPE_CHECKING:
@@ -202,75 +193,3 @@ class ShowInSentences(Show):
             expected.total_s, expected.build_s, at_most=sooner, asks=expected.asks, longest_s=expected.longest_s
         )
         self.say(experiment.work_and_duration(many, runs * expected.load_s, whole, at_most=sooner))
-
-
-# The exit codes, the sentence and code for an error that ended a command, and the log of an unforeseen error.
-
-# Exit codes, for CI. click itself uses 2 for a wrong command line.
-CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT, INCONCLUSIVE, UNEXPECTED = 1, 3, 4, 5, 6, 70
-# The code that a shell gives a command ended by SIGPIPE: 128 + 13.
-CUT_OFF = 141
-
-
-# The log of an unforeseen error: everything that a maintainer needs, without secrets.
-def write_crash_log(error: BaseException) -> Path | None:
-    """Write the log to the user's folder of logs, or to the temporary folder, and return its path, or None if neither
-    is writable.
-    """
-    now = datetime.now(UTC)
-    text = without_secrets(
-        f"stallmark {stallmark.__version__}, Python {platform.python_version()}, {platform.platform()}\n"
-        f"{now:%Y-%m-%d %H:%M:%S} UTC: {' '.join(sys.argv)}\n\n{''.join(traceback.format_exception(error))}"
-    )
-    name = f"error-{now:%Y%m%d-%H%M%S}-{os.getpid()}.log"
-    for folder in (Path(platformdirs.user_log_dir("stallmark")), Path(tempfile.gettempdir())):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            path = folder / name
-            path.touch(0o600, exist_ok=False)
-            path.write_text(text)
-            return path
-        except OSError:
-            continue
-    return None
-
-
-# The sentence and the exit code for an error that ended a command.
-
-
-def show(sentence: str) -> None:
-    if sentence:
-        print_markup(err, sentence)
-
-
-def sentence_and_code(error: BaseException, *, unread: bool) -> tuple[str, int]:
-    """Return the sentence, "" if the reader of the output has gone (`unread`) and that was the error."""
-    match error:
-        case StopSignal():
-            left = " ".join(getattr(error, "__notes__", ()))
-            kept = f" is kept. {left}" if left else " is kept; servers and settings are as before."
-            sentence = f"{error}. What was done{kept}"
-            return escape(sentence[0].upper() + sentence[1:]), error.exit_code
-        case click.Abort():
-            return _error("There was no answer, so nothing was done."), FAILED
-        case BrokenPipeError():  # one of our processes, unless the reader of the output has gone
-            if unread:
-                return "", CUT_OFF
-        case MemoryError():
-            return _error("This machine has not enough memory for the command."), FAILED
-        case ServerLost():
-            return _error(in_words(error)), INCOMPLETE
-        case StallmarkError() | CallFailed() | OSError():  # OSError: a full disk, a folder without rights
-            return _error(in_words(error)), FAILED
-        case click.ClickException():
-            return _error(error.format_message()), FAILED
-    log = write_crash_log(error)
-    summary = f"a bug in Stallmark ({type(error).__name__})."
-    if log:
-        return _error(f"{summary} Look through {log} and send it to us."), UNEXPECTED
-    shown = without_secrets("".join(traceback.format_exception(error)))
-    return f"{escape(shown)}{_error(f'{summary} Look through the lines above and send them to us.')}", UNEXPECTED
-
-
-def _error(sentence: str) -> str:
-    return f"[bold red]Error:[/] {escape(sentence)}"

@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from stallmark.cli.command import Command, Extensible, set_by_variables
+from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE, VERDICT
 from stallmark.cli.options import (
     FiniteRange,
     as_bytes,
@@ -23,17 +24,7 @@ from stallmark.cli.options import (
     target_options,
     timezone_option,
 )
-from stallmark.cli.output import (
-    CONDITION_BROKEN,
-    INCOMPLETE,
-    VERDICT,
-    Outputs,
-    ShowInSentences,
-    err,
-    escape,
-    print_markup,
-    progress_console,
-)
+from stallmark.cli.output import Outputs, ShowInSentences, err, escape, print_markup, progress_console
 from stallmark.cli.report import report_if_possible, reporting, show_report
 from stallmark.errors import CallFailed, StallmarkError, as_sentence, in_words
 from stallmark.experiment import Follower, LoadByHand, LoadMachines, OwnExperiment, QuickScenario

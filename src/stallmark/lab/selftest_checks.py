@@ -19,7 +19,7 @@ from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.gates import GateKind
 from stallmark.analysis.read.waits import read_deadlocks
 from stallmark.analysis.run import RunKind, run_notes
-from stallmark.cli.output import CONDITION_BROKEN, FAILED, INCOMPLETE
+from stallmark.cli.exit_codes import CONDITION_BROKEN, FAILED, INCOMPLETE
 from stallmark.engines.abilities import Availability
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, ServerLost, StallmarkError, as_reason, in_words
