@@ -12,10 +12,10 @@ import numpy as np
 
 from stallmark.errors import StallmarkError
 from stallmark.loaders import Batch, Loader, Piece, Scale, TableGroup, finite
-from stallmark.loaders.brokerage import counts, fixed
+from stallmark.loaders.brokerage import counts, customers, fixed
 from stallmark.loaders.brokerage.companies import Days, companies, daily_market, last_trade, news, securities
 from stallmark.loaders.brokerage.counts import MOST_CUSTOMERS, MOST_DAYS, split
-from stallmark.loaders.brokerage.trades import TradeGroup, customers
+from stallmark.loaders.brokerage.trades import TradeGroup
 from stallmark.schema import words
 from stallmark.schema.brokerage import COMPANIES, SECURITIES, TRADES_PER_DAY, UNIT, Population
 from stallmark.schema.words import COMPRESSIBILITIES, COMPRESSIBILITY
@@ -78,7 +78,7 @@ class BrokerageLoader(Loader):
             case "market":
                 return market_group(seed, population, unit, scale["compressibility"])
             case "customers":
-                return customers(seed, population, unit)
+                return customers.customers(seed, population, unit)
             case _:
                 return fixed.fixed(seed, population)
 

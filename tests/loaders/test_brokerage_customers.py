@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from stallmark.loaders.brokerage.customers import account_names, broker_names, customers, names, tax_status_of
 from stallmark.loaders.brokerage.fixed import zip_codes, zip_of
-from stallmark.loaders.brokerage.trades import account_names, broker_names, customers, names, tax_status_of
 from stallmark.schema.brokerage import (
     Population,
     account_key,

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from stallmark.loaders.brokerage.customers import tax_rate_of
 from stallmark.loaders.brokerage.fixed import (
     BAND_ENDS,
     CHARGE_CENTS,
@@ -27,7 +28,6 @@ from stallmark.loaders.brokerage.simulation import (
     Orders,
     Simulation,
 )
-from stallmark.loaders.brokerage.trades import tax_rate_of
 from stallmark.schema.brokerage import (
     DAY_S,
     MOST_HELD,

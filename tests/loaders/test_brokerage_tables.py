@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from stallmark.loaders import Batch
 from stallmark.loaders.brokerage import LOADER, market_group
 from stallmark.loaders.brokerage.counts import rows
+from stallmark.loaders.brokerage.customers import customers
 from stallmark.loaders.brokerage.fixed import fixed
-from stallmark.loaders.brokerage.trades import customers
 from stallmark.schema.brokerage import Population
 from stallmark.schema.brokerage.tables import METADATA
 
