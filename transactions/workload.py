@@ -269,7 +269,7 @@ class Workload:
     streams: QueryStreams | None = None
     """None if its database has no queries for streams."""
     build_mib_per_s: float = 40
-    """A load with keys, foreign keys and statistics, by two loader processes; see experiment/status.py."""
+    """A load with keys, foreign keys and statistics, by two loader processes; see experiment/estimate.py."""
     check_mib_per_s: float = 400
     """Conditions are checked, measured in the same way."""
     definition: Mapping[str, Any] | None = None

@@ -22,8 +22,8 @@ from stallmark.analysis.loads import summarise_loads
 from stallmark.cli import build, output, summaries
 from stallmark.cli.main import main
 from stallmark.cli.output import ShowInSentences
+from stallmark.experiment.estimate import Estimate
 from stallmark.experiment.progress import Show
-from stallmark.experiment.status import Estimate
 from stallmark.record.manifest.workload import trade_history
 from stallmark.record.profile import read_profile
 from stallmark.record.reader import find_records

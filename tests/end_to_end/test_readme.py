@@ -23,7 +23,7 @@ from support.synthetic import Truth, make_run
 from support.tool import Tool
 
 from stallmark.cli.main import main
-from stallmark.experiment.status import estimate
+from stallmark.experiment.estimate import estimate
 from stallmark.scenarios.read import LoadOptions, read_any_scenario
 
 __all__ = ["kept_summaries", "read_once"]

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.manifests import a_manifest
 
-from stallmark.experiment.status import MIB, WRITE_BYTES_PER_S, Estimate, estimate, pace
+from stallmark.experiment.estimate import MIB, WRITE_BYTES_PER_S, Estimate, estimate
+from stallmark.experiment.status import pace
 from stallmark.record.manifest import machine_facts
 from stallmark.record.manifest.course import Machine
 from stallmark.record.writer import RecordWriter

@@ -16,9 +16,9 @@ from support.synthetic import Truth, make_run
 import stallmark
 from stallmark.cli.run import run
 from stallmark.errors import StallmarkError
+from stallmark.experiment.estimate import estimate
 from stallmark.experiment.manifest import EndNote
 from stallmark.experiment.remaining_runs import INTERRUPTED, EarlierExperiment, RemainingRuns, command, order_of
-from stallmark.experiment.status import estimate
 from stallmark.experiment.target import Target
 from stallmark.record.files import exclusive_folder
 from stallmark.record.manifest import read_manifest, write_manifest

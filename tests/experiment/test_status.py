@@ -19,12 +19,13 @@ from stallmark.errors import NotGivenBack, StallmarkError
 from stallmark.experiment import any_run, progress
 from stallmark.experiment import progress as module
 from stallmark.experiment.any_run import Watch
+from stallmark.experiment.estimate import estimate
 from stallmark.experiment.manifest import EndNote
 from stallmark.experiment.progress import FEWEST, LATELY_S, LEAST_S, LoadPace, Show, show_build
 from stallmark.experiment.remaining_runs import EarlierExperiment
 from stallmark.experiment.runner import Runner
 from stallmark.experiment.runs import Run
-from stallmark.experiment.status import SILENT_S, State, estimate, newest, status
+from stallmark.experiment.status import SILENT_S, State, newest, status
 from stallmark.loaders.load import BuildProgress
 from stallmark.record.reader import find_records
 from stallmark.record.writer import RecordWriter

@@ -15,8 +15,9 @@ from rich.console import Console
 from support.manifests import changed
 from support.synthetic import Truth, make_run
 
+from stallmark.experiment.estimate import Estimate
 from stallmark.experiment.progress import Phase, Show
-from stallmark.experiment.status import SILENT_S, Estimate, State
+from stallmark.experiment.status import SILENT_S, State
 from stallmark.live.metrics import exposition
 from stallmark.live.server import POINTS, lines, state
 from stallmark.live.view import MEANS, WAITS, FollowedRun, View, mean, means, sums

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
-from stallmark.experiment.status import estimate
+from stallmark.experiment.estimate import estimate
 from stallmark.experiment.work import load_specs, work_of_loads
 from stallmark.quantities import PoolSize
 from stallmark.scenarios.model import LoadsScenario

@@ -19,7 +19,7 @@ from stallmark.redact import visible
 # A run checks its outputs before it begins, but imports the libraries that write them only at its end.
 if TYPE_CHECKING:
     from stallmark.analysis.finding import Finding
-    from stallmark.experiment.status import Estimate
+    from stallmark.experiment.estimate import Estimate
     from stallmark.report.document import Document
     from stallmark.report.results import Case
 

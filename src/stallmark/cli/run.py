@@ -299,8 +299,8 @@ def run_probe_scenario(
     scenario: "ProbeScenario", target: "Target", out_dir: Path, show: Show, as_json: bool, *, others: bool
 ) -> None:
     """Run a scenario about raw storage. `others` is True if options that do not apply to it were given."""
+    from stallmark.experiment.estimate import estimate
     from stallmark.experiment.runner import RawRunner
-    from stallmark.experiment.status import estimate
     from stallmark.experiment.target import home
     from stallmark.report.text import experiment
 

@@ -59,7 +59,7 @@ def _history(scenario) -> dict[str, str | float]:
 
 
 def _takes(scenario, pace: float) -> dict[str, str | float]:
-    from stallmark.experiment.status import estimate
+    from stallmark.experiment.estimate import estimate
     from stallmark.experiment.target import Target
     from stallmark.report.text import experiment
     from stallmark.scenarios.model import ProbeScenario

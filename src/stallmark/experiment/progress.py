@@ -17,7 +17,7 @@ from stallmark import format
 
 if TYPE_CHECKING:
     from stallmark.analysis.finding import Finding
-    from stallmark.experiment.status import Estimate
+    from stallmark.experiment.estimate import Estimate
     from stallmark.loaders.load import BuildProgress
 
 PLAIN_EVERY_S = 15

@@ -14,6 +14,7 @@ from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, NotGivenBack, ServerLost, StallmarkError, as_reason, as_sentence, in_words
 from stallmark.experiment import LoadByHand, LoadMachines
 from stallmark.experiment.any_run import AnyRun, RunOrder
+from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.manifest import EndNote, Place, PreparedStorage
 from stallmark.experiment.preflight import (
     advice,
@@ -29,7 +30,7 @@ from stallmark.experiment.preflight import (
 from stallmark.experiment.progress import Phase, Show, show_build
 from stallmark.experiment.remaining_runs import EarlierExperiment, RemainingRuns
 from stallmark.experiment.runs import QueryRun, Run
-from stallmark.experiment.status import Estimate, estimate, pace
+from stallmark.experiment.status import pace
 from stallmark.experiment.storage_work import StorageWork, carry_out_hook
 from stallmark.experiment.target import advice_on_unseen, arrangement, locations
 from stallmark.loaders import ledger

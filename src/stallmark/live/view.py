@@ -20,9 +20,10 @@ from stallmark.analysis.read.server_state import read_state_views
 from stallmark.analysis.read.server_summary import SERVER, WAIT_CLASSES, summed
 from stallmark.analysis.read.throughput import Latencies, read_load
 from stallmark.errors import StallmarkError
+from stallmark.experiment.estimate import Estimate
 from stallmark.experiment.progress import Doing, Show
 from stallmark.experiment.remaining_runs import order_of, refuse_run, scenario_of, with_records
-from stallmark.experiment.status import Estimate, State, Status, estimate_for, status_of
+from stallmark.experiment.status import State, Status, estimate_for, status_of
 from stallmark.record.manifest import FILE
 from stallmark.record.reader import GrowingStream, RecentRecord, Record, find_records, recorded_seconds
 from stallmark.scenarios.base import PlannedRun

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from stallmark.experiment.status import WRITE_BYTES_PER_S, Estimate, estimate
+from stallmark.experiment.estimate import WRITE_BYTES_PER_S, Estimate, estimate
 from stallmark.quantities import PoolSize, Seconds, Size, write_duration
 from stallmark.scenarios import Section
 from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad
