@@ -12,7 +12,7 @@ from support.tables import get, put
 
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import ExperimentSummary, summarise
-from stallmark.record.manifest import DeviceLabel, data_device_label
+from stallmark.record.devices import DeviceLabel, data_device_label
 from stallmark.record.reader import Record
 from stallmark.report.experiment import experiment_in_json
 from stallmark.report.sections.environment import devices

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.tool import Tool
 
-from stallmark.record.manifest import is_emulated
+from stallmark.record.devices import is_emulated
 from stallmark.record.manifest.workload import Counted
 from stallmark.record.reader import Record, find_records
 from stallmark.transactions.bank import WORKLOAD as BANK

@@ -10,7 +10,7 @@ from support.manifests import a_manifest
 
 from stallmark.experiment.estimate import MIB, WRITE_BYTES_PER_S, Estimate, estimate
 from stallmark.experiment.status import pace
-from stallmark.record.manifest import machine_facts
+from stallmark.record.devices import machine_facts
 from stallmark.record.manifest.course import Machine
 from stallmark.record.writer import RecordWriter
 from stallmark.report.text import experiment

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stallmark.record.manifest import has_address
+from stallmark.record.devices import has_address
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from stallmark.analysis.finding import ExperimentKind, Finding, caution
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.thresholds import fail_rule
 from stallmark.analysis.validity import ValidityKind
-from stallmark.record.manifest import DeviceLabel
+from stallmark.record.devices import DeviceLabel
 from stallmark.report.comparison import summary_for_a_ticket
 from stallmark.report.experiment import experiment_in_json
 from stallmark.report.picture import picture_of

@@ -17,7 +17,7 @@ from stallmark.analysis.finding import caution, invalid
 from stallmark.analysis.read.times import ReadKind
 from stallmark.analysis.read.transactions import ErrorSummary
 from stallmark.analysis.validity import ValidityKind
-from stallmark.record.manifest import DeviceLabel
+from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.course import Condition
 from stallmark.report.figures import chart_template
 from stallmark.report.renderers import TEMPLATES

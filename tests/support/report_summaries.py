@@ -14,7 +14,8 @@ from stallmark.analysis.read.transactions import TransactionSummary
 from stallmark.analysis.run import RunSeries, RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity import ValidityKind
-from stallmark.record.manifest import DeviceLabel, Manifest
+from stallmark.record.devices import DeviceLabel
+from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition
 from stallmark.stats.inference import Correlation
 from support.manifests import on

@@ -9,7 +9,7 @@ import yaml
 
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.capabilities import installed
-from stallmark.record.manifest import DeviceLabel
+from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import sentence, writers
 
 TESTS = Path(__file__).parents[1]

@@ -20,7 +20,7 @@ from stallmark.analysis.pool_curve import PoolCurve, curve_findings
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.steady import Judgement
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.record.manifest import DeviceLabel
+from stallmark.record.devices import DeviceLabel
 from stallmark.stats.thresholds import CPU_LIMITS, SAME
 
 

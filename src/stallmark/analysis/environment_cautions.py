@@ -14,7 +14,8 @@ from stallmark.analysis.read.server_summary import IoSummary, LogState, ServerSt
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import difference
-from stallmark.record.manifest import Manifest, dram_of, flash_of, is_data_emulated
+from stallmark.record.devices import dram_of, flash_of, is_data_emulated
+from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Server
 from stallmark.record.manifest.storage import IoLimit, Role
 from stallmark.record.manifest.workload import TradeHistory, trade_history

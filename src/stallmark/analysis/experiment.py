@@ -24,7 +24,7 @@ from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.thresholds import Threshold, judge
 from stallmark.analysis.validity import ValidityKind
 from stallmark.errors import StallmarkError
-from stallmark.record.manifest import is_emulated
+from stallmark.record.devices import is_emulated
 from stallmark.record.reader import Record
 
 # The answer of an experiment: the one finding that stands above all others.

@@ -31,7 +31,7 @@ from stallmark.analysis.run import Call, RunSummary, summarise_together
 from stallmark.analysis.service_level import LevelOutcome
 from stallmark.analysis.thresholds import Threshold
 from stallmark.analysis.validity import ValidityKind
-from stallmark.record.manifest import is_emulated
+from stallmark.record.devices import is_emulated
 from stallmark.record.reader import LoadRecord, Record
 from stallmark.stats.thresholds import HOST_FREE, LOADS_READ, SAME
 

@@ -14,7 +14,7 @@ from stallmark.analysis.finding import Finding, Kind, caution, info
 from stallmark.analysis.metrics import Point, group, points
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.record.manifest import DeviceLabel
+from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.course import ChosenSize
 from stallmark.stats.curve_search import FEWEST, LeftOut, MonotoneCurve, Way, smallest_enough
 from stallmark.stats.inference import paired, pooled_spread

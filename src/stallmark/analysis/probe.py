@@ -18,7 +18,8 @@ from statistics import fmean, median
 from typing import Any
 
 from stallmark.analysis.finding import Finding, Kind, caution, early_ends, info
-from stallmark.record.manifest import Manifest, is_data_emulated
+from stallmark.record.devices import is_data_emulated
+from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.storage import PERCENTILES, DirectIo, Pattern, ProbeResult, ProbeStep
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import (

@@ -23,7 +23,8 @@ from stallmark.analysis.finding import Finding, caution, info, invalid
 from stallmark.analysis.probe import Differs, ProbeKind, array_memory_caution, is_sustained
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.format import Shown
-from stallmark.record.manifest import Manifest, dram_of, is_data_emulated
+from stallmark.record.devices import dram_of, is_data_emulated
+from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.storage import Pattern, ProbeResult, ProbeStep
 from stallmark.stats.inference import paired
 from stallmark.stats.thresholds import CONFIDENCE, PROBE_BATCHES, PROBE_DRIFT

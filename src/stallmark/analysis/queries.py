@@ -14,7 +14,7 @@ from stallmark.analysis.finding import Finding, Kind, caution, info
 from stallmark.analysis.metrics import mean_of
 from stallmark.analysis.read.queries import REFRESH, SHORTEST_S, Execution, QueryRunSummary, in_order
 from stallmark.analysis.run import RunSummary
-from stallmark.record.manifest import DeviceLabel, storage_label
+from stallmark.record.devices import DeviceLabel, storage_label
 from stallmark.stats.thresholds import REPLICATES, SAME
 
 # Variants of queries against the first of them, as report, terminal and `--json` show it; `None` where nothing

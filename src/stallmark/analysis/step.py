@@ -57,7 +57,7 @@ from stallmark.analysis.validity import (
     server_lost,
     storage_errors,
 )
-from stallmark.record.manifest import emulated_roles, storage_label
+from stallmark.record.devices import emulated_roles, storage_label
 from stallmark.record.manifest.storage import Device, Role
 from stallmark.record.reader import Record
 from stallmark.stats.inference import Correlation, correlate_changes

@@ -23,7 +23,7 @@ from stallmark.analysis.read.transactions import ErrorSummary, MaintenanceSummar
 from stallmark.analysis.read.waits import BlockedPair
 from stallmark.analysis.service_level import ServiceLevel
 from stallmark.analysis.steady import Steadiness
-from stallmark.record.manifest import DeviceLabel
+from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.workload import Waited
 from stallmark.stats.inference import Correlation
 from stallmark.stats.thresholds import ABOVE

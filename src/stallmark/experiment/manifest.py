@@ -12,8 +12,9 @@ from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.work import Work
 from stallmark.loaders.ledger import Entry
+from stallmark.record import devices
 from stallmark.record.files import Reserve
-from stallmark.record.manifest import Manifest, has_address, machine_facts, read_manifest, write_manifest
+from stallmark.record.manifest import Manifest, read_manifest, write_manifest
 from stallmark.record.manifest.course import Collector as RecordedCollector
 from stallmark.record.manifest.course import Database, Ended, Memory, Server, now
 from stallmark.record.manifest.course import Scenario as RecordedScenario
@@ -77,7 +78,7 @@ def manifest(
             placement=settings.placement,
             momentary=settings.momentary,
             unreadable=settings.unreadable,
-            at_own_address=has_address(engine.login().host),
+            at_own_address=devices.has_address(engine.login().host),
             shared=engine.is_shared,
         ),
         memory=memory,
@@ -87,7 +88,7 @@ def manifest(
         service_level=described_slo(scenario.slo) if scenario.slo else None,
         devices=devices_of(engine),
         collectors={collector.name: _describe(collector) for collector in collectors},
-        machine=machine_facts(),
+        machine=devices.machine_facts(),
         workload=work.workload,
         steps=work.steps,
         queries=work.queries,

@@ -16,7 +16,8 @@ from stallmark.analysis.run import summarise_run
 from stallmark.errors import StallmarkError
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.remaining_runs import command, order_of, refuse_run, scenario_of, with_records
-from stallmark.record.manifest import FILE, Manifest, machine_facts, read_manifest
+from stallmark.record.devices import machine_facts
+from stallmark.record.manifest import FILE, Manifest, read_manifest
 from stallmark.record.manifest.course import Machine
 from stallmark.record.reader import Record, find_records, other_kind
 from stallmark.scenarios.base import PlannedRun

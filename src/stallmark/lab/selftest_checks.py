@@ -27,7 +27,7 @@ from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
 from stallmark.experiment.target import Target, things_in
 from stallmark.loaders import load
-from stallmark.record.manifest import machine_facts
+from stallmark.record import devices
 from stallmark.record.reader import Record, find_records
 from stallmark.redact import Redactor
 from stallmark.report.experiment import experiment_document
@@ -445,7 +445,7 @@ def _redactor(engine: Engine, user: str) -> Redactor:
 
 def _facts(engine: Engine) -> dict[str, str]:
     [(banner,)] = engine.query(_BANNER[engine.dialect])
-    here = machine_facts()
+    here = devices.machine_facts()
     memory = format.size(here.memory_bytes or 0)
     return {
         "stallmark": stallmark.__version__,

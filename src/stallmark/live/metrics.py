@@ -16,7 +16,7 @@ from stallmark.experiment.progress import Phase
 from stallmark.experiment.status import State
 from stallmark.live.view import WAITS, FollowedRun, Seen, mean
 from stallmark.record import histogram as hdr
-from stallmark.record.manifest import is_emulated
+from stallmark.record.devices import is_emulated
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 BUCKETS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)

@@ -21,7 +21,7 @@ from stallmark.experiment.status import State
 from stallmark.live import metrics
 from stallmark.live import wording as text
 from stallmark.live.view import LINES, MEANS, WAITS, FollowedRun, LiveTally, Seen, View, mean, means
-from stallmark.record.manifest import is_emulated
+from stallmark.record.devices import is_emulated
 from stallmark.redact import visible
 from stallmark.report.figures import dash_of, looks, rounded
 from stallmark.report.text import experiment

@@ -30,7 +30,7 @@ from stallmark.errors import StallmarkError, as_sentence
 from stallmark.experiment.progress import Show
 from stallmark.loaders import ledger
 from stallmark.processes import exit_clause, kill, wait_for_exit_code
-from stallmark.record.manifest import machine_facts
+from stallmark.record import devices
 from stallmark.stopping import hearing, later
 
 # A load driver whose channel has closed is about to exit.
@@ -89,7 +89,9 @@ def _serve_one(channel: Channel, engine: Engine, show: Show) -> None:
     while True:
         match channel.receive():
             case Connected():
-                channel.send(Join(socket.gethostname(), facts_of(engine), MachineFacts(**vars(machine_facts()))))
+                channel.send(
+                    Join(socket.gethostname(), facts_of(engine), MachineFacts(**vars(devices.machine_facts())))
+                )
             case Refused(_, reason):
                 raise StallmarkError(f"The run refused this machine: {reason}.")
             case ExecutorDied(pid=pid, code=code, reason=reason):

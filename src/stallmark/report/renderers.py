@@ -32,7 +32,7 @@ from stallmark.analysis.step_summary import (
     WaitFigures,
 )
 from stallmark.format import NBSP
-from stallmark.record.manifest import DeviceLabel
+from stallmark.record.devices import DeviceLabel
 from stallmark.redact import markdown
 from stallmark.report import figures, refuse_target, write_whole
 from stallmark.report.document import Block, Brief, Bullets, Document, Note, Notes, Shown, Title, Verdict, Words

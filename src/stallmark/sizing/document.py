@@ -9,7 +9,7 @@ from typing import Any
 from stallmark import format
 from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.metrics import group as group_points
-from stallmark.record.manifest import array_name
+from stallmark.record.devices import array_name
 from stallmark.record.manifest.storage import Device
 from stallmark.report.document import (
     Document,

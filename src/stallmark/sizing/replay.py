@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 
 from stallmark.errors import StallmarkError
+from stallmark.record.devices import array_name
 from stallmark.record.files import refuse_unwritable
-from stallmark.record.manifest import array_name
 from stallmark.record.manifest.storage import DirectIo, EmulatedArray, ServiceLevelObjective, coarser
 from stallmark.record.manifest.workload import LimitSeen
 from stallmark.sizing.manifest import Piece, Replay, ReplayLevel, Stream, StreamName, Window, WindowSeen

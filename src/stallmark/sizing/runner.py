@@ -25,8 +25,8 @@ from stallmark.experiment.runner import Runner
 from stallmark.experiment.storage_work import folder_for_files
 from stallmark.format import exact, short
 from stallmark.quantities import PoolSize
+from stallmark.record import devices
 from stallmark.record.files import exclusive_folder
-from stallmark.record.manifest import machine_facts
 from stallmark.record.manifest.course import now
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import experiment_folder
@@ -72,7 +72,7 @@ class SizingRunner:
             candidate=scenario.candidate.to_record(),
             demand=demand,
             service_level=objective(scenario.slo),
-            machine=machine_facts(),
+            machine=devices.machine_facts(),
             engine=engine.dialect,
         )
 

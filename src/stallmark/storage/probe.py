@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import stallmark
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.record.manifest import Manifest, array_name, machine_facts
+from stallmark.record.devices import array_name, machine_facts
+from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Scenario, Variant
 from stallmark.record.manifest.storage import Asked, AskedStep, EmulatedArray, ProbePlan, ProbeResult, ProbeStep
 from stallmark.storage.block_devices import InMemory, NoBlockDevice, device_behind, emulated_array_of, read_counters

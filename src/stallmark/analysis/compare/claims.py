@@ -33,7 +33,7 @@ from stallmark.analysis.metrics import THROUGHPUT, Metric, Point, group
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
-from stallmark.record.manifest import emulated_roles
+from stallmark.record.devices import emulated_roles
 from stallmark.stats import inference as statistics
 from stallmark.stats.thresholds import CONFIDENCE, REPLICATES
 

@@ -14,7 +14,8 @@ from stallmark.analysis.probe_comparison import DRIFTED, SAME, UNKNOWN, Drift, d
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
-from stallmark.record.manifest import Manifest, data_device_label, dram_of, is_data_emulated
+from stallmark.record.devices import data_device_label, dram_of, is_data_emulated
+from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Scenario
 from stallmark.record.manifest.storage import ProbeResult, Role
 from stallmark.record.manifest.workload import Step, Workload

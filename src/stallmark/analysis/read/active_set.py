@@ -23,7 +23,8 @@ from stallmark.analysis.read.rises import Codes
 from stallmark.analysis.read.server_summary import SERVER, delta_over
 from stallmark.analysis.read.times import Interval, ReadKind, numbers_of
 from stallmark.format import Shown
-from stallmark.record.manifest import Manifest, dram_of, flash_of, is_data_emulated
+from stallmark.record.devices import dram_of, flash_of, is_data_emulated
+from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import ACTIVE_COUNTED, WARMING, WARMING_ERRORS
 

@@ -18,7 +18,7 @@ from stallmark.analysis.read.server_io import ServerIo, read_untimed_log, untime
 from stallmark.analysis.read.server_summary import SERVER, WAL_VIEW, IoSummary, Names, delta_over
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.times import Interval, plus
-from stallmark.record.manifest import is_data_emulated
+from stallmark.record.devices import is_data_emulated
 from stallmark.record.manifest.workload import Transaction
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import MAILBOX_IOPS, REPORT_DELAY_S

@@ -11,7 +11,7 @@ from stallmark.analysis.experiment import ExperimentSummary, marks
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.metrics import THROUGHPUT
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.record.manifest import DeviceLabel
+from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.workload import PHASES
 from stallmark.report.columns import primary_of, step_labels, step_metrics
 from stallmark.report.document import (

@@ -11,7 +11,8 @@ from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.probe_comparison import DRIFTED, UNKNOWN, AgainstProbe, Drift, DriftRow, DriftVerdict
 from stallmark.analysis.read.active_set import ActiveSet, FlashUse
 from stallmark.analysis.run import RunSummary
-from stallmark.record.manifest import Manifest, data_device_label
+from stallmark.record.devices import data_device_label
+from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Server
 from stallmark.record.manifest.storage import HookResult, Role
 from stallmark.redact import names_secret

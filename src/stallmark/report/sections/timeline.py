@@ -14,7 +14,7 @@ from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.format import plural
-from stallmark.record.manifest import dram_of, flash_of, is_data_emulated
+from stallmark.record.devices import dram_of, flash_of, is_data_emulated
 from stallmark.report.columns import panels
 from stallmark.report.document import Section
 from stallmark.report.figures import (

@@ -6,7 +6,7 @@ from stallmark.analysis.bottleneck import DeviceKind, JudgedDevice
 from stallmark.analysis.finding import Kind
 from stallmark.analysis.step_summary import Law, LawKind
 from stallmark.format import listed, number, percent, up_to
-from stallmark.record.manifest import DeviceLabel
+from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import PART_NAMES, Format, Template, says
 from stallmark.stats.thresholds import DEVICE_OWN, LOCKS_SAID, LOG_SAID
 
