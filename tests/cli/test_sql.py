@@ -11,8 +11,8 @@ import pytest
 from support.command_line import stallmark
 from support.synthetic import Truth, make_run
 
+from stallmark.cli.export import ROWS_SHOWN
 from stallmark.cli.output import out
-from stallmark.cli.tables import ROWS_SHOWN
 from stallmark.errors import StallmarkError
 
 VALUES = (

@@ -129,7 +129,7 @@ def test_the_row_of_a_file_is_named(shop, engine, tmp_path):
 
 
 def test_a_parameter_query_with_too_many_rows_is_not_read_to_its_end(shop, engine, monkeypatch):
-    for module in ("engines.postgres.engine", "own_sql.sources"):
+    for module in ("engines.postgres.engine", "own_sql.parameter_sources"):
         monkeypatch.setattr(f"stallmark.{module}.MOST_READ", 1_000)
     sources = {"id": {"query": "SELECT generate_series(1, 100000000000)"}}
     with pytest.raises(StallmarkError, match="returns more than 1,000 rows"):

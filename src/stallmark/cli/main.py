@@ -56,8 +56,7 @@ MODULES = {
     "probe": "run",
     "plan": "compare",
     "whatif": "compare",
-    "sql": "tables",
-    "export": "tables",
+    "sql": "export",
 }
 
 

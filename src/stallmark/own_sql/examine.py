@@ -14,7 +14,7 @@ from typing import Any
 from stallmark.engines.base import READ_ONLY, Engine, Head, Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.own_sql.model import OwnSql, mistakes_in
-from stallmark.own_sql.sources import OpenedSource, Place, Row
+from stallmark.own_sql.parameter_sources import OpenedSource, Place, Row
 from stallmark.own_sql.statements import Kind, Statement
 from stallmark.own_sql.transaction import OwnStatements, OwnTransaction, prepared_statements
 from stallmark.redact import HIDDEN, sql_without_secrets, without_values

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from stallmark.errors import StallmarkError
 from stallmark.own_sql.model import OwnSql
-from stallmark.own_sql.sources import names_in
+from stallmark.own_sql.parameter_sources import names_in
 from stallmark.scenarios.model import schema_of
 from stallmark.scenarios.read import NotYaml, load
 from stallmark.scenarios.validation_errors import sentences

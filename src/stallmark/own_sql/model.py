@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, field_validator
 
 from stallmark.errors import StallmarkError
+from stallmark.own_sql.parameter_sources import names_in
 from stallmark.own_sql.pgbench_scripts import parse_script
-from stallmark.own_sql.sources import names_in
 from stallmark.own_sql.statements import DIALECTS, Kind, Statement, split
 from stallmark.quantities import finite, parse_seconds
 from stallmark.scenarios import Section

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 from stallmark.engines.base import Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.own_sql.parameter_sources import OpenedSource, Place, Row, Users, names_in, open_source
 from stallmark.own_sql.pgbench_functions import ExpressionError, as_parameter, as_value, is_true
 from stallmark.own_sql.pgbench_scripts import Query, Set, Sleep, parse_script
-from stallmark.own_sql.sources import OpenedSource, Place, Row, Users, names_in, open_source
 from stallmark.own_sql.statements import DIALECTS, Kind, Statement, split
 from stallmark.redact import secret_parameters, without_values
 from stallmark.transactions.workload import FAILED, Outcome, RunClock, StatementFacts, Transaction, WorkloadContext

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stallmark.errors import StallmarkError
 from stallmark.own_sql.folder import read_definition
 from stallmark.own_sql.model import OwnSql
-from stallmark.own_sql.sources import Place, Users, open_source
+from stallmark.own_sql.parameter_sources import Place, Users, open_source
 from stallmark.transactions import define
 from stallmark.transactions.workload import RunClock, WorkloadContext
 
