@@ -150,12 +150,7 @@ def sizing_in_json(sizing: SizingSummary) -> dict[str, Any]:
     }
 
 
-SIZING = Kind(
-    summarise_candidate,
-    sizing_document,
-    sizing_in_json,
-    alone="report it alone, or give several sizings to `stallmark size`",
-)
+SIZING = Kind(summarise_candidate, sizing_document, sizing_in_json, alone=words.ALONE)
 
 
 def _candidate(answer: CandidateAnswer) -> dict[str, Any]:

@@ -33,6 +33,7 @@ DEMAND = (
 MATCHED = "Per second in the profile’s busiest window, and by the stand-in at the same load."
 LEVELS = "Every level that the replay tried: I/Os due and I/Os done, per second, and their duration in ms."
 NOT_TESTED = "Not tested"
+ALONE = "report it alone, or give several sizings to `stallmark size`"
 NEED_MARK = "need"
 IN_PRODUCTION = "in production (from the profile)"
 EMULATED_CANDIDATES = (
