@@ -16,7 +16,7 @@ from stallmark.record.manifest.storage import ServiceLevelObjective
 
 if TYPE_CHECKING:
     from stallmark.analysis.read.io_latency import IoLatencySummary
-from stallmark.analysis.read.server_summary import IoSummary
+    from stallmark.analysis.read.server_summary import IoSummary
 
 
 class ServiceLevelKind(Kind):
