@@ -19,39 +19,48 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @cache
+def schema() -> dict[str, Any]:
+    return json_schema()
+
+
+@cache
+def page() -> str:
+    return reference()
+
+
+@cache
 def validator() -> jsonschema.Draft202012Validator:
     """Return the validator of the schema; each process of the suite imports this module, and one needs it."""
-    return jsonschema.Draft202012Validator(json_schema())
+    return jsonschema.Draft202012Validator(schema())
 
 
 def test_it_is_a_schema():
-    validator().check_schema(json_schema())
+    validator().check_schema(schema())
 
 
 def test_the_files_made_of_it_are_current():
     """`stallmark schema > scenarios/scenario.schema.json`, and `--markdown` for docs/scenario-reference.md."""
-    assert json.loads((SHIPPED / FILE).read_text()) == json_schema()
-    assert (DOCS / "scenario-reference.md").read_text() == reference()
+    assert json.loads((SHIPPED / FILE).read_text()) == schema()
+    assert (DOCS / "scenario-reference.md").read_text() == page()
 
 
 def test_every_key_is_described():
     properties = [
         (section, name, one)
-        for section, definition in json_schema()["$defs"].items()
+        for section, definition in schema()["$defs"].items()
         for name, one in definition.get("properties", {}).items()
     ]
     assert len(properties) > 100
     assert [(section, name) for section, name, one in properties if not one.get("description")] == []
-    page = reference()
-    assert [name for _, name, _ in properties if f"`{name}`" not in page] == []
+    assert [name for _, name, _ in properties if f"`{name}`" not in page()] == []
 
 
 @pytest.mark.parametrize("name", shipped())
 def test_the_shipped_ones_pass_it_and_name_it(name: str):
     path = locate(name)
     text = path.read_text()
-    header, schema = text.splitlines()[0].split("=")
-    assert header == "# yaml-language-server: $schema" and (path.parent / schema).samefile(SHIPPED / FILE)
+    header, named = text.splitlines()[0].split("=")
+    assert header == "# yaml-language-server: $schema" and (path.parent / named).samefile(SHIPPED / FILE)
     validator().validate(YAML(typ="safe").load(text))
 
 
@@ -83,7 +92,7 @@ def test_a_new_scenario_is_a_copy_that_names_the_schema_and_replaces_nothing(tmp
     assert made.name == "my-sweep" and made.model_copy(update=of_the_shipped) == given
     assert given.title not in file.read_text(), "it would be untrue of a changed one"
     named = file.read_text().splitlines()[0].partition("$schema=")[2]
-    assert json.loads(Path(named).read_text()) == json_schema()
+    assert json.loads(Path(named).read_text()) == schema()
     before = file.read_text()
     assert CliRunner().invoke(main, ["new", str(file)]).exit_code == 3 and file.read_text() == before
     assert CliRunner().invoke(main, ["new", str(tmp_path / "b.yaml"), "--from", "nosuch"]).exit_code == 3
