@@ -70,6 +70,7 @@ THOROUGH = (
     "test_several_databases_analysis", "test_server_lost",
     "report/test_pool_curve", "schema/test_placement", "mssql/test_chosen_settings", "test_sysstat_truth",
     "test_sysstat_field", "test_curve_search", "imports/test_devices", "imports/test_refused",
+    "imports/test_perfmon", "imports/test_open_csv", "stats/test_stationarity",
     "brokerage/test_inputs", "brokerage/test_choices", "analysis/test_pool_curve", "test_every_text",
 )  # fmt: skip
 """Parts of the names of files whose tests try so many cases that they take seconds of a processor."""
