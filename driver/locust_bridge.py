@@ -6,7 +6,7 @@ this machine's, or those of load machines that Locust's master commands: then no
 somebody may change the load: the controller makes each change a step of the timeline.
 """
 
-from stallmark.driver.patched import LoadTestShape  # isort: skip  (patches the process: before everything else)
+from locust import LoadTestShape  # isort: skip  (patches the process: before everything else)
 import logging
 import math
 import sys

@@ -1,7 +1,7 @@
 """Locust's users: a handle on each virtual user in an executor, both in the conductor and on load machines, and the
 dispatcher. Locust's own dispatcher reaches a total, ours the number that every load has in a step."""
 
-from stallmark.driver.patched import User, task  # isort: skip  (patches the process: before everything else)
+from locust import User, task  # isort: skip  (patches the process: before everything else)
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
