@@ -23,7 +23,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.manifest import Manifest
 from stallmark.record.reader import find_records
 from stallmark.record.schema import TABLES
-from stallmark.report.kinds import KINDS, Kind, find_kind
+from stallmark.report.kinds import KINDS, RecordKind, find_kind
 from stallmark.report.renderers import dumped, in_json
 
 RECORDS = (
@@ -70,7 +70,7 @@ def test_no_reader_meets_a_name_of_ours_and_every_finding_has_the_facts_of_an_ex
 def test_every_kind_of_record_has_a_report():
     kinds = {*get_args(Manifest.model_fields["kind"].annotation), "loads", "profile"}
     assert kinds == KINDS.keys()
-    assert all(isinstance(kind, Kind) for kind in (*map(find_kind, kinds), *capabilities.parts("report")))
+    assert all(isinstance(kind, RecordKind) for kind in (*map(find_kind, kinds), *capabilities.parts("report")))
     assert find_kind("attach") is None
 
 

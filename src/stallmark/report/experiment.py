@@ -9,7 +9,7 @@ from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.report import sections
 from stallmark.report.columns import variant_key
 from stallmark.report.document import Block, Brief, Document, Drawn, Shown, Words, bullets, non_empty
-from stallmark.report.kinds import Kind
+from stallmark.report.kinds import RecordKind
 from stallmark.report.picture import picture_of
 from stallmark.report.queries import query_document
 from stallmark.report.renderers import in_json
@@ -100,7 +100,7 @@ def experiment_in_json(experiment: ExperimentSummary) -> dict[str, Any]:
     return result
 
 
-TRANSACTIONS = Kind(
+TRANSACTIONS = RecordKind(
     summarise, experiment_document, experiment_in_json, lambda summary: {"": summary}, has_curves=True, has_slide=True
 )
 # Runs of queries have other figures: no users, no checkpoint cycles, no causes.

@@ -13,11 +13,11 @@ from stallmark.report.document import Document
 
 
 @dataclass(frozen=True)
-class Kind:
-    """The functions that make a report of records of one kind, and what such a report lacks."""
+class RecordKind:
+    """The functions that make a report of records of one kind, and what such a report may have."""
 
     summarise: Callable[..., Any]
-    """A function of runs and a `map`; for the record of a capability, of its folder."""
+    """A function of runs and a `map`; for a profile or a sizing, of its folder."""
     document: Callable[[Any], Document]
     in_json: Callable[[Any], dict[str, Any]]
     experiments: Callable[[Any], Mapping[str, ExperimentSummary]] = lambda _: {}
@@ -26,7 +26,7 @@ class Kind:
     """True if they may have memory curves, for `--fail-if`."""
     has_slide: bool = False
     alone: str = "name it alone"
-    """The remedy where the record of a capability is named together with others."""
+    """The remedy if a profile or a sizing is named together with others."""
 
 
 KINDS = {
@@ -38,7 +38,7 @@ KINDS = {
 }
 
 
-def find_kind(name: str) -> Kind | None:
+def find_kind(name: str) -> RecordKind | None:
     """Return a kind by its name, or None if it is of a capability that is not there."""
-    kind: Kind | None = capabilities.load(KINDS[name]) if name in KINDS else capabilities.part(name, "report")
+    kind: RecordKind | None = capabilities.load(KINDS[name]) if name in KINDS else capabilities.part(name, "report")
     return kind

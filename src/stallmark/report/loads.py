@@ -31,7 +31,7 @@ from stallmark.report.document import (
 )
 from stallmark.report.experiment import experiment_document, experiment_in_json
 from stallmark.report.figures import NEUTRAL, looks
-from stallmark.report.kinds import Kind
+from stallmark.report.kinds import RecordKind
 from stallmark.report.loads_tables import step_of, unit
 from stallmark.report.picture import box, stamp, text
 from stallmark.report.renderers import in_json
@@ -432,4 +432,4 @@ def loads_in_json(loads_summary: LoadsSummary) -> dict[str, Any]:
 
 _OF_ALL = ("scenario", "title", "answers", "emulated", "answer", "findings", "cautions")
 
-LOADS = Kind(summarise_loads, loads_document, loads_in_json, lambda summary: summary.loads, has_slide=True)
+LOADS = RecordKind(summarise_loads, loads_document, loads_in_json, lambda summary: summary.loads, has_slide=True)

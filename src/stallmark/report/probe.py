@@ -42,7 +42,7 @@ from stallmark.report.figures import (
     plain,
     scatter,
 )
-from stallmark.report.kinds import Kind
+from stallmark.report.kinds import RecordKind
 from stallmark.report.renderers import in_json
 from stallmark.report.table import Rows, Table, number, numbers, percentile_notes, percentiles, word
 from stallmark.report.text import probe as words
@@ -156,7 +156,7 @@ def probes_in_json(experiment: ProbeExperiment) -> dict[str, Any]:
     return {"kind": "probe", **result}
 
 
-PROBES = Kind(summarise_probes, probe_document, probes_in_json)
+PROBES = RecordKind(summarise_probes, probe_document, probes_in_json)
 
 
 def _saturation(saturation: Saturation) -> dict[str, Any]:

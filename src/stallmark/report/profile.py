@@ -37,7 +37,7 @@ from stallmark.report.figures import (
     line_with_extremes,
     note,
 )
-from stallmark.report.kinds import Kind
+from stallmark.report.kinds import RecordKind
 from stallmark.report.renderers import in_json
 from stallmark.report.table import Rows, Table, fields, numbers, word
 from stallmark.report.table import number as as_number
@@ -358,7 +358,7 @@ def profile_in_json(profile: ProfileSummary) -> dict[str, Any]:
     }
 
 
-PROFILE = Kind(summarise_profile, profile_document, profile_in_json)
+PROFILE = RecordKind(summarise_profile, profile_document, profile_in_json)
 
 
 def _part_in_json(part: Window | UnseenTime) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from stallmark.report.figures import (
     side_by_side,
     values_axis,
 )
-from stallmark.report.kinds import Kind
+from stallmark.report.kinds import RecordKind
 from stallmark.report.renderers import in_json
 from stallmark.report.sections import findings_section
 from stallmark.report.table import Cell, Columns, Rows, Table, group, if_known, number, word
@@ -150,7 +150,7 @@ def sizing_in_json(sizing: SizingSummary) -> dict[str, Any]:
     }
 
 
-SIZING = Kind(summarise_candidate, sizing_document, sizing_in_json, alone=words.ALONE)
+SIZING = RecordKind(summarise_candidate, sizing_document, sizing_in_json, alone=words.ALONE)
 
 
 def _candidate(answer: CandidateAnswer) -> dict[str, Any]:
