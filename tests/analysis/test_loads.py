@@ -341,7 +341,7 @@ def test_reads_of_other_programs_on_a_real_device_still_are(tmp_path):
 def test_runs_of_one_load_and_of_several_are_told_apart(tmp_path, once):
     single = Record(make_run(tmp_path / "run", Truth()))
     assert [common_kind([record]) for record in (once, single)] == ["loads", "transactions"]
-    with pytest.raises(StallmarkError, match="by itself"):
+    with pytest.raises(StallmarkError, match="name those of one kind"):
         common_kind([single, once])
 
 

@@ -80,7 +80,7 @@ def test_each_pattern_of_each_probe_has_its_charts_and_its_sentence(experiment):
 def test_probes_and_runs_are_not_shown_together(experiment, results, tmp_path):
     write_probe(tmp_path, "disks", results[0])
     RecordWriter(tmp_path / "run", a_manifest(experiment="e", sequence=2)).close()
-    with pytest.raises(StallmarkError, match="make a report of each by itself"):
+    with pytest.raises(StallmarkError, match="name those of one kind"):
         common_kind(find_records([tmp_path]))
 
 

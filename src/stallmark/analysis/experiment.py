@@ -138,16 +138,18 @@ class ExperimentSummary:
         return [step for run in self.runs for step in run.steps]
 
 
-ONE_LOAD = ("transactions", "queries")
+SUMMARISED = ("transactions", "queries")
 """The kinds of records that `summarise` takes."""
 
 
 def common_kind(records: Sequence[Record]) -> str:
     """Return the kind of some records. Raise StallmarkError if they are of several kinds."""
-    kinds = {record.kind: record for record in records}
+    kinds: dict[str, Record] = {}
+    for record in records:
+        kinds.setdefault(record.kind, record)
     if len(kinds) > 1:
         several = " and ".join(f"{record.folder} ({kind})" for kind, record in kinds.items())
-        raise StallmarkError(f"{several} are records of different kinds: make a report of each by itself.")
+        raise StallmarkError(f"{several} are records of different kinds: name those of one kind.")
     return next(iter(kinds))
 
 
@@ -162,9 +164,9 @@ def summarise(records: Sequence[Record], map_runs: Callable[..., Iterable[RunSum
     runs."""
     if not records:
         raise StallmarkError("No run record was given.")
-    if (kind := common_kind(records)) not in ONE_LOAD:
+    if (kind := common_kind(records)) not in SUMMARISED:
         raise StallmarkError(
-            f"{records[0].folder} ({kind}) is not a run of one load or of queries: `stallmark report` shows it."
+            f"{records[0].folder} ({kind}) is no record of transactions or queries alone: `stallmark report` shows it."
         )
     runs = _make_names_unique(list(map_runs(summarise_run, *zip(*calls_of(records), strict=True))))
     steps = [step for run in runs for step in run.steps]

@@ -64,7 +64,7 @@ def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
 
 
 def _past(out_dir: Path) -> Iterator["Past"]:
-    from stallmark.analysis.experiment import ONE_LOAD, summarise
+    from stallmark.analysis.experiment import SUMMARISED, summarise
     from stallmark.experiment.remaining_runs import INTERRUPTED
     from stallmark.experiment.status import State, status
     from stallmark.record.reader import find_records
@@ -75,7 +75,7 @@ def _past(out_dir: Path) -> Iterator["Past"]:
             continue
         try:
             records = find_records([folder])
-            summary = summarise(records) if all(record.kind in ONE_LOAD for record in records) else None
+            summary = summarise(records) if all(record.kind in SUMMARISED for record in records) else None
         except StallmarkError as error:  # one damaged record, or one of another version, does not hide the others
             print_markup(err, f"{escape(folder.name)}: {escape(in_words(error))}")
             continue
