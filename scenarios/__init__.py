@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from functools import wraps
 from itertools import pairwise
+from textwrap import dedent
 from typing import Annotated, Any, ClassVar, ParamSpec, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, GetJsonSchemaHandler, model_validator
@@ -50,7 +51,7 @@ class Section(BaseModel):
 def _docstrings(section: type[Section]) -> Iterator[tuple[str, str]]:
     """Yield the fields of a section and its bases, each with the docstring behind it."""
     for kind in section.__mro__[: section.__mro__.index(Section)]:
-        [tree] = ast.parse(inspect.getsource(kind)).body
+        [tree] = ast.parse(dedent(inspect.getsource(kind))).body
         for field, text in pairwise(tree.body):  # type: ignore[attr-defined]
             match field, text:
                 case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(docstring))):

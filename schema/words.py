@@ -101,6 +101,7 @@ def vocabulary() -> tuple[str, ...]:
     )
 
 
+@lru_cache
 def digest() -> str:
     """Return a digest of all pools, in eight characters."""
     pools = (
