@@ -37,8 +37,8 @@ SPARED_BY_SCENARIOS = {
         ("storage.arrivals", {"pyarrow", "sqlalchemy"}),
         ("cli.output", {"sqlalchemy", "faker", "psycopg"}),  # every report
         ("live.server", {"psycopg", "pyodbc"}),
-        ("experiment.runner", {"scipy.special", "duckdb", "plotly"}),
-        ("experiment.status", {"sqlalchemy", "faker", "duckdb", "plotly"}),
+        ("experiment.runner", {"scipy.special", "duckdb"}),
+        ("experiment.status", {"sqlalchemy", "faker", "duckdb"}),
         ("scenarios.model", SPARED_BY_SCENARIOS),
         ("own_sql.folder", SPARED_BY_SCENARIOS),
         ("loaders.bank", {"sqlalchemy", "faker"}),

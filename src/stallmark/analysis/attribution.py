@@ -52,9 +52,9 @@ def divide_io(
 ) -> dict[str, IoTime]:
     """Divide the time in each kind of STORAGE between device, above the device, and CPU.
 
-    `seen` are sessions by part (`WaitParts.over`). `own` is the CPU time of the server's processes, or None if unknown.
-    Unless these sessions are `alone`, other sessions use it too, and it is only a bound. All time is the device's if
-    its counters are not known.
+    `seen` are sessions by part (`WaitParts.mean_sessions`). `own` is the CPU time of the server's processes, or None if
+    unknown. Unless these sessions are `alone`, other sessions use it too, and it is only a bound. All time is the
+    device's if its counters are not known.
     """
     shares = _device_shares(io, interval)
     beyond = {name: seen.get(name, 0.0) * (1 - shares[name]) for name in STORAGE}  # sessions

@@ -158,7 +158,7 @@ class _Sampled:
         shape = len(self._numbers), width
         index = number * width + second - low
         self._samples.add(low, np.bincount(index, samples, shape[0] * width).reshape(shape))
-        self._polls[second] = np.maximum(polls, 1)
+        self._polls[second] = np.maximum(polls, 1)  # the same for all rows of a second (collectors/columns.py)
         for code, seen in self._seen.items():
             seen[second[owner == code]] = True
 

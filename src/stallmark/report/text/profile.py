@@ -258,7 +258,7 @@ def _(reads_per_s: float, share: float | None, waiting: float | None, found_shar
     time = f"; {number(waiting)} reads were under way at once on average" if waiting is not None else ""
     lookups = ""
     if found_share is not None:
-        # A new connection of PostgreSQL looks up 35 to 160 pages of catalogs, all in memory: the share shows them too.
+        # They count in every server. In PostgreSQL a new connection looks up 35 to 160 pages, all of them in memory.
         share_text = percent(found_share)
         lookups = f". {share_text} of page lookups, those in system catalogs included, are answered from the pool"
     return f"More memory saves at most all reads of data, {number(reads_per_s)} per second{part}{time}{lookups}."
