@@ -44,7 +44,7 @@ def pgbench(engine: ClusterEngine, script, times: int, *options: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_a_script_has_the_row_effects_that_it_has_in_pgbench(shop, engine, tmp_path):
+def test_a_script_has_the_row_effects_that_it_has_in_pgbench(empty, engine, tmp_path):
     script = tmp_path / "tpcb.sql"
     script.write_text(TPCB)
     for table, rows in (("acc", 2000), ("tel", 20), ("bra", 2)):
@@ -74,7 +74,7 @@ DRAWS = {
 
 
 @pytest.mark.parametrize("text", DRAWS)
-def test_draws_are_distributed_as_those_of_pgbench(text, shop, engine, tmp_path):
+def test_draws_are_distributed_as_those_of_pgbench(text, empty, engine, tmp_path):
     engine.execute("DROP TABLE IF EXISTS drawn; CREATE TABLE drawn (n int)")
     script = tmp_path / "draw.sql"
     script.write_text("\\set n " + text + "\n" + "INSERT INTO drawn VALUES (:n);\n" * 1)
@@ -100,7 +100,7 @@ PERMUTED = ((0, 10, 1), (5, 1000, -3), (77, 2**40, 99), (1, 2, 5))
 EXPRESSIONS += [f"permute({number}, {size}, {seed})" for number, size, seed in PERMUTED]
 
 
-def test_expressions_have_the_values_that_pgbench_gives_them(shop, engine, tmp_path):
+def test_expressions_have_the_values_that_pgbench_gives_them(empty, engine, tmp_path):
     texts = EXPRESSIONS
     script = tmp_path / "debug.sql"
     script.write_text("".join(f"\\set v{n} debug({text})\n" for n, text in enumerate(texts)) + "SELECT 1;\n")

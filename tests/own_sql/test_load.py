@@ -54,13 +54,13 @@ def test_a_quick_run_is_recorded_and_its_report_needs_no_folder(shop, engine, tm
 THINKS = ("--set", "think_time={mean: 50ms}")
 
 
-def scheduled_run(shop, folder, yaml: str, *options: str):
+def scheduled_run(empty, folder, yaml: str, *options: str):
     """Run a folder for five seconds, and return its step."""
     folder.mkdir()
     for name, sql in (("look", "SELECT 1"), ("order", "SELECT 2"), ("slow", "SELECT pg_sleep(0.4)")):
         (folder / f"{name}.sql").write_text(sql)
     (folder / "workload.yaml").write_text(f"transactions: {yaml}")
-    given = ("run", "--sql", folder, "--server", shop, "-c", 3, "-T", 5, "--out", folder / "runs")
+    given = ("run", "--sql", folder, "--server", empty, "-c", 3, "-T", 5, "--out", folder / "runs")
     result = stallmark(*given, "--json", "--set", "warm_up=1s", *(options or THINKS))
     assert result.exit_code == 0, result.output
     [run] = json.loads(result.stdout)["runs"]
@@ -68,8 +68,8 @@ def scheduled_run(shop, folder, yaml: str, *options: str):
 
 
 @newest
-def test_a_rate_is_kept_beside_the_users(shop, tmp_path):
-    step = scheduled_run(shop, tmp_path / "kept", "{look: 1, order: {rate: 40/s}, slow: {every: 1s}}")
+def test_a_rate_is_kept_beside_the_users(empty, tmp_path):
+    step = scheduled_run(empty, tmp_path / "kept", "{look: 1, order: {rate: 40/s}, slow: {every: 1s}}")
     ended = {kind["name"]: (kind["committed"], kind["source"]) for kind in step["transactions"]}
     assert ended["order"] == (pytest.approx(200, abs=10), "rate") and ended["slow"][0] in (4, 5, 6)
     assert ended["look"][0] > 100
@@ -83,9 +83,9 @@ def test_a_rate_is_kept_beside_the_users(shop, tmp_path):
     ("yaml", "missed"),
     [("{look: 1, order: 0, slow: {rate: 20/s}}", False), ("{look: 1, order: 0, slow: {every: 200ms}}", True)],
 )
-def test_a_schedule_that_is_not_kept_makes_a_step_invalid(shop, tmp_path, yaml, missed):
+def test_a_schedule_that_is_not_kept_makes_a_step_invalid(empty, tmp_path, yaml, missed):
     """Three sessions do 7.5 per second of those that take 0.4 s; a timer's one session 2.5."""
-    step = scheduled_run(shop, tmp_path / "missed", yaml)
+    step = scheduled_run(empty, tmp_path / "missed", yaml)
     [finding] = [finding for finding in step["invalid"] if finding["kind"] == "background_lag"]
     if missed:
         [[name, ended, due]] = finding["facts"]["missed"]
@@ -99,9 +99,9 @@ def test_a_schedule_that_is_not_kept_makes_a_step_invalid(shop, tmp_path, yaml, 
     ("yaml", "options"),
     [("{look: 1, order: 0, slow: {rate: 20/s}}", THINKS), ("{look: 0, order: 0, slow: 1}", ("--rate", 20))],
 )
-def test_arrivals_that_no_session_is_free_for_are_missed(yaml, options, shop, tmp_path):
+def test_arrivals_that_no_session_is_free_for_are_missed(yaml, options, empty, tmp_path):
     """Three sessions do 7.5 per second: of the other 12.5 each waits for a second, and is given up."""
-    step = scheduled_run(shop, tmp_path / "mine", yaml, *options, "--set", "call_timeout=1s")
+    step = scheduled_run(empty, tmp_path / "mine", yaml, *options, "--set", "call_timeout=1s")
     [slow] = [kind for kind in step["transactions"] if kind["name"] == "slow"]
     [missed] = [error for error in step["errors"] if error["error_class"] == "missed"]
     assert missed["transaction"] == "slow" and missed["attempts"] == missed["given_up"] == slow["failed"]
@@ -114,7 +114,7 @@ def test_arrivals_that_no_session_is_free_for_are_missed(yaml, options, shop, tm
     "sql",
     ["SELECT write_above(:n::int)", "SELECT 1; SELECT write_above(:n::int)", "BEGIN; SELECT write_above(:n); END;"],
 )
-def test_a_write_that_the_trial_does_not_meet_is_refused_in_the_load(sql, isolation, shop, engine):
+def test_a_write_that_the_trial_does_not_meet_is_refused_in_the_load(sql, isolation, empty, engine):
     engine.execute(
         "CREATE TABLE word (id int); CREATE FUNCTION write_above(n int) RETURNS void LANGUAGE plpgsql AS "
         "$$ BEGIN IF n > 3 THEN INSERT INTO word VALUES (n); END IF; END $$"
@@ -133,7 +133,7 @@ def test_a_write_that_the_trial_does_not_meet_is_refused_in_the_load(sql, isolat
     assert engine.query("SELECT DISTINCT id FROM word") == [(4,)]
 
 
-def test_parameters_are_bound_and_never_pasted(shop, engine):
+def test_parameters_are_bound_and_never_pasted(empty, engine):
     engine.execute("CREATE TABLE word (id int, w text)")
     evil = "'); DROP TABLE word; --"
     sql = "INSERT INTO word VALUES (1, :w); UPDATE word SET w = w || :w WHERE w = :w"
@@ -141,7 +141,7 @@ def test_parameters_are_bound_and_never_pasted(shop, engine):
     assert engine.query("SELECT w FROM word") == [(evil + evil,)]
 
 
-def test_a_transaction_is_whole_or_each_statement_by_itself(shop, engine):
+def test_a_transaction_is_whole_or_each_statement_by_itself(empty, engine):
     engine.execute("CREATE TABLE word (id int PRIMARY KEY)")
     sql = "INSERT INTO word VALUES (:n); INSERT INTO word SELECT 1 / (:n::int - 7)"
     parameters = {"n": {"from": 7, "to": 7}}
@@ -152,7 +152,7 @@ def test_a_transaction_is_whole_or_each_statement_by_itself(shop, engine):
         assert engine.query("SELECT * FROM word") == rows
 
 
-def test_a_source_of_a_transaction_goes_before_one_of_all(shop, engine):
+def test_a_source_of_a_transaction_goes_before_one_of_all(empty, engine):
     engine.execute("CREATE TABLE word (a int, b int, c int, d int)")
     write = {
         "sql": "SELECT 5, 6; INSERT INTO word VALUES (:a, :b, :c, :d)",
@@ -174,7 +174,7 @@ def test_a_source_of_a_transaction_goes_before_one_of_all(shop, engine):
                 "INSERT INTO word VALUES (:n, '')", "parameters": {"n": {"result": 1}}},
     ],
 )  # fmt: skip
-def test_many_rows_are_counted_and_not_kept(given, shop, engine):
+def test_many_rows_are_counted_and_not_kept(given, empty, engine):
     engine.execute("CREATE TABLE word (id int, w text)")
     reported: list[int] = []
     Path("/proc/self/clear_refs").write_text("5")  # the peak of memory begins anew
@@ -190,7 +190,7 @@ def peak_kb() -> int:
     return int(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
 
 
-def test_the_first_row_of_many_is_read(shop, engine):
+def test_the_first_row_of_many_is_read(empty, engine):
     engine.execute("CREATE TABLE word (a int, b text)")
     sql = "SELECT n, 'w' || n FROM generate_series(7, 90000) AS n; INSERT INTO word VALUES (:a, :b)"
     executed(engine, workload_of(look={"sql": sql, "parameters": {"a, b": {"result": 1}}}))
@@ -198,7 +198,7 @@ def test_the_first_row_of_many_is_read(shop, engine):
 
 
 @pytest.mark.parametrize(("rows", "said"), [(1, None), (0, "0 came"), (2, "2 came"), (90_000, "90,000 came")])
-def test_a_script_keeps_the_one_row(rows, said, shop, engine):
+def test_a_script_keeps_the_one_row(rows, said, empty, engine):
     sql = f"SELECT n AS my, 5 AS five FROM generate_series(4, {rows + 3}) AS n \\gset a_\nSELECT :a_my::int, :a_five;"
     workload = workload_of(look={"sql": sql, "script": "pgbench"})
     if not said:
@@ -210,7 +210,7 @@ def test_a_script_keeps_the_one_row(rows, said, shop, engine):
 
 
 @pytest.mark.parametrize("in_transaction", [True, False])
-def test_rows_are_counted_up_to_an_error_and_the_session_goes_on(in_transaction, shop, engine):
+def test_rows_are_counted_up_to_an_error_and_the_session_goes_on(in_transaction, empty, engine):
     session = engine.session(30.0)
     session.prepare("count", "SELECT 1 / (5000 - n) FROM generate_series(1, $1::int) AS n")
     engine.execute("CREATE TABLE word (a int)")
@@ -230,7 +230,7 @@ def test_rows_are_counted_up_to_an_error_and_the_session_goes_on(in_transaction,
     assert engine.query("SELECT count(*) FROM word") == [(0 if in_transaction else 1,)]
 
 
-def test_a_connection_that_is_lost_under_rows_is_of_unknown_outcome_or_lost(shop, engine):
+def test_a_connection_that_is_lost_under_rows_is_of_unknown_outcome_or_lost(empty, engine):
     for commits, kind in ((True, ErrorClass.UNKNOWN_OUTCOME), (False, ErrorClass.CONNECTION_LOST)):
         session = engine.session(30.0)
         session.prepare("end", "SELECT n, pg_terminate_backend(pg_backend_pid()) FROM generate_series(1, $1::int) AS n")
@@ -274,7 +274,7 @@ LOG_IN = "INSERT INTO login (id, password) VALUES (:id, refuse(:p))"
         {"sql": "SELECT 1;\n" + LOG_IN, "script": "pgbench"},
     ],
 )
-def test_an_error_of_the_load_has_no_secret(look, shop, engine):
+def test_an_error_of_the_load_has_no_secret(look, empty, engine):
     engine.execute(REFUSES)
     sources = {"id": {"from": 1, "to": 9}, "p": {"values": ["hush-hush", "hush-hush-2"]}}
     more = {"define": {"p": "hush-hush", "id": 1}} if "script" in look else {"parameters": sources}
@@ -284,7 +284,7 @@ def test_an_error_of_the_load_has_no_secret(look, shop, engine):
 
 
 @newest
-def test_a_record_has_no_secret(shop, engine, tmp_path):
+def test_a_record_has_no_secret(empty, engine, tmp_path):
     engine.execute(REFUSES)
     folder = tmp_path / "mine"
     folder.mkdir()
@@ -292,14 +292,14 @@ def test_a_record_has_no_secret(shop, engine, tmp_path):
     (folder / "look.sql").write_text("SELECT 1 FROM login WHERE password = 'hush-2' AND id = 7")
     (folder / "k.csv").write_text("id,p\n1,hush-3\n2,open-4\n")
     (folder / "workload.yaml").write_text("parameters: {'id, p': {file: k.csv}}")
-    checked = stallmark("check-sql", folder, "--server", shop, "--json")
+    checked = stallmark("check-sql", folder, "--server", empty, "--json")
     assert checked.exit_code == 0 and "hush" not in checked.output, checked.output
     given = (
         "run",
         "--sql",
         folder,
         "--server",
-        shop,
+        empty,
         "--shared",
         "-c",
         1,

@@ -28,12 +28,18 @@ CREATE FUNCTION refuse(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN
 
 
 @pytest.fixture
-def shop(engine: ClusterEngine) -> Iterator[str]:
-    """The URL of a database with the shop in it, of which nothing is left afterwards."""
+def empty(engine: ClusterEngine) -> Iterator[str]:
+    """The URL of a database without tables, in which nothing is left afterwards."""
     engine.execute("DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public")
-    engine.execute((STARTER / "setup.sql").read_text())
     yield engine.cluster.url()
     engine.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+
+
+@pytest.fixture
+def shop(empty: str, engine: ClusterEngine) -> str:
+    """The URL of a database with the shop in it. It takes a fifth of a second of a processor to build."""
+    engine.execute((STARTER / "setup.sql").read_text())
+    return empty
 
 
 def workload_of(**transactions: Any) -> Workload:
