@@ -2,5 +2,6 @@
 
 from support.clusters import cluster, clusters, engine
 from support.own_sql import empty, shop
+from support.read_once import kept_summaries, read_once
 
-__all__ = ["cluster", "clusters", "empty", "engine", "shop"]
+__all__ = ["cluster", "clusters", "empty", "engine", "kept_summaries", "read_once", "shop"]

@@ -127,7 +127,7 @@ def written(tmp_path, name: str, **keys):
 
 
 @pytest.mark.server
-def test_a_curve_over_a_users_data_is_recorded_reported_compared_and_exported(wide, tmp_path):
+def test_a_curve_over_a_users_data_is_recorded_reported_compared_and_exported(wide, tmp_path, read_once):
     curve = {"curve": "auto", "from": "50 %", "to": "200 %", "sizes": 5, "tolerance": "50 %"}
     path = written(tmp_path, "curve", workload={"sql": str(wide)}, buffer_pool=curve, start_cache="prefilled", **SLOWLY)
     place = ("--data-dir", tmp_path / "db", "--out", tmp_path / "runs")
