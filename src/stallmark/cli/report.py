@@ -104,7 +104,7 @@ def show_report(
     # Runs with a search may have several loads and still have a ceiling.
     if failing and not kind.has_curves and not any(record.manifest.search for record in records):
         raise StallmarkError(
-            f"--fail-if applies to memory curves and ceilings, and a record of this kind ({name}) has neither: leave it out."
+            f"--fail-if applies to memory curves and ceilings, and this kind of record ({name}) has none: leave it out."
         )
     if other and outputs.junit:
         raise StallmarkError(f"--junit is of runs, and this is a {name}: leave it out.")
