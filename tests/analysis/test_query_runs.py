@@ -156,7 +156,7 @@ def test_everything_is_json(tmp_path):
 def test_runs_of_queries_and_of_transactions_do_not_mix(tmp_path):
     make_query_run(tmp_path / "1")
     make_run(tmp_path / "2", Truth(measured_s=5))
-    with pytest.raises(StallmarkError, match="make a report of each by itself"):
+    with pytest.raises(StallmarkError, match="name those of one kind"):
         of(tmp_path)
 
 

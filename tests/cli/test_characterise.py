@@ -170,7 +170,7 @@ def test_runs_of_one_load_and_of_several_are_no_report(runs, tmp_path):
     single = make_run(tmp_path / "single", Truth())
     for command in ("report", "compare"):
         done = stallmark(command, str(runs), str(single))
-        assert done.exit_code == 3 and "by itself" in done.output
+        assert done.exit_code == 3 and "of different kinds" in done.output
 
 
 def test_tables_of_several_loads_are_exported(runs, tmp_path):

@@ -123,7 +123,7 @@ def test_a_real_storage_is_probed_into_a_record_and_reported_again(write, found,
     assert again.exit_code == 0 and "saturates at 1 outstanding" in again.stdout.replace("\n", " ")
     for command in ("compare", "plan"):
         refused = run(command, str(runs))
-        assert refused.exit_code == 3 and "(probe) is not a run" in refused.stderr.replace("\n", " ")
+        assert refused.exit_code == 3 and "(probe) is no record of transactions" in refused.stderr.replace("\n", " ")
     assert not list(tmp_path.glob("stallmark-probe-*")), "its file is gone"
 
 
