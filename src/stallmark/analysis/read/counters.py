@@ -390,9 +390,10 @@ def read_counters(
     rises = view.samples.source = CounterIncrements(times, len(columns), view.samples)
     groups, entities, epochs = Codes(), Codes(), Codes()
     names = [name for name in (group, entity, "epoch") if name]
+    wanted_groups = pa.array(only, pa.string())
     for time, batch in rows_by_sample(record, table, [*names, *columns]):
         if group and only and group in batch.schema.names:
-            wanted = pc.is_in(batch.column(group), pa.array(only))
+            wanted = pc.is_in(batch.column(group), wanted_groups)
             time, batch = time[wanted.to_numpy(zero_copy_only=False)], batch.filter(wanted)
             if not batch.num_rows:
                 continue
