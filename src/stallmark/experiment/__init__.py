@@ -34,7 +34,7 @@ class LoadMachines(ABC):
         """Raise StallmarkError if they could not reach the server or this machine, or would have nothing to do."""
 
     @abstractmethod
-    def expected(self, engine: "Engine") -> "ExpectedMachines":
+    def expected_machines(self, engine: "Engine") -> "ExpectedMachines":
         """Return the machines that the driver waits for, with the facts that hold once the database exists."""
 
 

@@ -166,7 +166,7 @@ class Runner:
         resumed_after_s: float | None = None
         if self._begun:
             done, resumed_after_s = self._begun.records, self._begun.gap_s()
-        self._expected = self._machines.expected(self._engine) if self._machines else None
+        self._expected = self._machines.expected_machines(self._engine) if self._machines else None
         holds = all(
             condition.holds is not False for record in done.values() for condition in record.manifest.conditions
         )

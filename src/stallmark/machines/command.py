@@ -49,7 +49,7 @@ class Machines(LoadMachines):
             )
         refuse_port_in_use(self.host.removeprefix("*"), self.port, "the load machines")
 
-    def expected(self, engine: "Engine") -> ExpectedMachines:
+    def expected_machines(self, engine: "Engine") -> ExpectedMachines:
         from stallmark.machines.serving import facts_of
 
         return ExpectedMachines(self.count, self.host, self.port, facts_of(engine))
