@@ -103,9 +103,9 @@ def mean_ceiling(levels: Sequence[tuple[float, float]]) -> tuple[float, float, f
     two levels.
     """
     logs = np.log([math.sqrt(holds * breaks) for holds, breaks in levels])
-    ends = (
-        [float(np.exp(end)) for end in inference.paired(np.zeros(len(logs)), logs).interval()] if len(logs) > 1 else []
-    )
+    ends: list[float] = []
+    if len(logs) > 1:
+        ends = [float(np.exp(end)) for end in inference.paired(np.zeros(len(logs)), logs).interval()]
     low, high = min([*ends, *(holds for holds, _ in levels)]), max([*ends, *(breaks for _, breaks in levels)])
     return float(np.exp(logs.mean())), low, high
 
