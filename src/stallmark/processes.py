@@ -159,7 +159,7 @@ def start_guarded(
     running after its number of seconds. Ctrl-C reaches this process alone.
     """
     guard = start_module(
-        "stallmark.guard", f"guard-of-{name}", stdin=subprocess.PIPE, start_new_session=True, **options
+        "stallmark.child_guard", f"guard-of-{name}", stdin=subprocess.PIPE, start_new_session=True, **options
     )
     assert guard.stdin
     order = {"argv": list(argv), "environment": dict(environment), "ends": ends, "log": log and str(log)}

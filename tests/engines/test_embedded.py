@@ -524,7 +524,7 @@ def test_a_stale_number_harms_neither_the_start_nor_the_process_that_has_it_now(
     assert PostgresEngine(other.url("postgres")).query("SELECT 1") == [(1,)]
 
 
-GUARD = [sys.executable, "-m", "stallmark.guard", "test"]
+GUARD = [sys.executable, "-m", "stallmark.child_guard", "test"]
 
 
 def test_a_guard_whose_tool_has_gone_before_its_order_ends():

@@ -1,10 +1,10 @@
 """Run a program that never outlives the process that started it: it is ended as soon as our input ends, which the
 kernel sees to however that process died.
 
-Run as `python -m stallmark.guard guard-of-NAME`, for those who list processes. The first line of standard input is
-JSON: `argv`, `environment` (added to ours), `log` (a file for its output, or ours), and `ends`, the signals by which it
-is ended, each with the seconds that it then has. A parent-death signal would not do: it is lost when a server changes
-its user, it follows threads, and Linux alone has it.
+Run as `python -m stallmark.child_guard guard-of-NAME`, for those who list processes. The first line of standard input
+is JSON: `argv`, `environment` (added to ours), `log` (a file for its output, or ours), and `ends`, the signals by which
+it is ended, each with the seconds that it then has. A parent-death signal would not do: it is lost when a server
+changes its user, it follows threads, and Linux alone has it.
 """
 
 import json
