@@ -15,8 +15,8 @@ from pydantic import (
     model_validator,
 )
 
+from stallmark.analysis.rules import parse_threshold
 from stallmark.analysis.service_level import PERCENTILES, make_objective
-from stallmark.analysis.thresholds import parse_threshold
 from stallmark.driver.pacing import Arrivals
 from stallmark.errors import mistake
 from stallmark.quantities import IoRate, Rate, Seconds

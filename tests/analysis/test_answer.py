@@ -16,8 +16,8 @@ from stallmark.analysis.finding import ExperimentKind, Finding, caution, info
 from stallmark.analysis.metrics import Point, points, step_names
 from stallmark.analysis.read.active_set import FlashUse
 from stallmark.analysis.read.transactions import MaintenanceSummary
+from stallmark.analysis.rules import Threshold, verdicts_over_steps
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.thresholds import Threshold, verdicts_over_steps
 from stallmark.analysis.validity import ValidityKind
 from stallmark.report.text import sentence
 

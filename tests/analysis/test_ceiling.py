@@ -14,8 +14,8 @@ from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.experiment import answer
 from stallmark.analysis.finding import Finding, caution
+from stallmark.analysis.rules import fail_rule
 from stallmark.analysis.run import RunSummary
-from stallmark.analysis.thresholds import fail_rule
 from stallmark.analysis.validity import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.report.text.steady import run_failure

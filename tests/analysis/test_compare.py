@@ -13,8 +13,8 @@ from stallmark.analysis.compare.sides import Unpaired
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs, comparison_within
 from stallmark.analysis.finding import EndKind, caution, invalid
+from stallmark.analysis.rules import fail_rule
 from stallmark.analysis.steady import Steadiness
-from stallmark.analysis.thresholds import fail_rule
 from stallmark.analysis.validity import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.course import Condition

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio, SideSummary
 from stallmark.analysis.finding import caution, info
 from stallmark.analysis.pool_curve import CurveKind
-from stallmark.analysis.thresholds import fail_rule
+from stallmark.analysis.rules import fail_rule
 from stallmark.errors import StallmarkError
 from stallmark.report.text.steady import comparison_doubts, comparison_failures, run_failure
 

@@ -21,8 +21,8 @@ from stallmark.analysis.compare.summary import PairKind, Verdict
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.finding import ExperimentKind, Finding, caution
+from stallmark.analysis.rules import fail_rule
 from stallmark.analysis.run import RunSummary
-from stallmark.analysis.thresholds import fail_rule
 from stallmark.analysis.validity import ValidityKind
 from stallmark.record.devices import DeviceLabel
 from stallmark.report.comparison import summary_for_a_ticket

@@ -17,7 +17,7 @@ from support.terminal import show
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.metrics import METRICS, Chart, Heading, Metric, reference
-from stallmark.analysis.thresholds import judge, parse_threshold
+from stallmark.analysis.rules import judge, parse_threshold
 from stallmark.record.manifest.storage import Device, Devices
 from stallmark.record.reader import Record
 from stallmark.report.comparison import summary_for_a_ticket

@@ -18,10 +18,10 @@ from stallmark.analysis.metrics import group, points
 from stallmark.analysis.pool_curve import ANSWERS, PoolCurve, pool_curves
 from stallmark.analysis.probe_comparison import Drift
 from stallmark.analysis.queries import QueryComparison, compare, query_cautions, query_findings
+from stallmark.analysis.rules import Threshold, judge
 from stallmark.analysis.run import Call, RunSummary, summarise_run
 from stallmark.analysis.steady import Judgement
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.thresholds import Threshold, judge
 from stallmark.analysis.validity import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.devices import is_emulated

@@ -27,9 +27,9 @@ from stallmark.analysis.load_points import (
 )
 from stallmark.analysis.load_steps import LoadsKind, measured_steps, steps_of_loads, whole_steps
 from stallmark.analysis.metrics import group
+from stallmark.analysis.rules import Threshold
 from stallmark.analysis.run import Call, RunSummary, summarise_together
 from stallmark.analysis.service_level import LevelOutcome
-from stallmark.analysis.thresholds import Threshold
 from stallmark.analysis.validity import ValidityKind
 from stallmark.record.devices import is_emulated
 from stallmark.record.reader import LoadRecord, Record

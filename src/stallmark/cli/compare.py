@@ -53,7 +53,7 @@ def compare(
     RUN is a run's folder or an experiment's; several are combined. A verdict requires 3 runs of each side.
     """
     from stallmark.analysis.compare.verdicts import compare_runs
-    from stallmark.analysis.thresholds import fail_rule
+    from stallmark.analysis.rules import fail_rule
     from stallmark.cli.summaries import summarise_each
     from stallmark.report.comparison import comparison_document, summary_for_a_ticket
     from stallmark.report.renderers import dumped, in_json, page_beside, write_pages

@@ -15,7 +15,7 @@ from stallmark.cli.output import STANDARD_OUTPUT, Outputs, err, escape, page_fil
 from stallmark.errors import StallmarkError, as_reason, as_sentence
 
 if TYPE_CHECKING:
-    from stallmark.analysis.thresholds import Rule
+    from stallmark.analysis.rules import Rule
     from stallmark.report.results import Case
 
 
@@ -43,7 +43,7 @@ def report(
     rule: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Write the report of run records, a server's profile or a sizing, from the records alone."""
-    from stallmark.analysis.thresholds import fail_rule
+    from stallmark.analysis.rules import fail_rule
     from stallmark.report.results import FAIL_IF
 
     failing = None if rule is None else fail_rule(rule, of_runs=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from stallmark.analysis.thresholds import parse_threshold
+from stallmark.analysis.rules import parse_threshold
 from stallmark.driver.load import LoadSpec, Timeline, background_sessions, executor_counts
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.searched_load import SearchPlan, TransactionLimit

@@ -15,7 +15,7 @@ from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding, mixed_versions
 from stallmark.analysis.metrics import METRICS, labels, points
 from stallmark.analysis.prediction import WhatIf, WhatIfs
-from stallmark.analysis.thresholds import Rule, verdicts_over_steps
+from stallmark.analysis.rules import Rule, verdicts_over_steps
 from stallmark.format import count, plural
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import moment_at, seconds_at

@@ -40,9 +40,9 @@ MAY = [
     ("analysis/compare/claims.py", " are incomplete, invalid or limited by the driver)"),
     ("analysis/metrics.py", "Read time as the server saw it"),
     ("analysis/probe.py", "What does this storage give without a database, and where does it saturate?"),
-    ("analysis/thresholds.py", "worse, worse by 5 %, not better, not better by 10 %, or not within 5 %"),
+    ("analysis/rules.py", "worse, worse by 5 %, not better, not better by 10 %, or not within 5 %"),
     (
-        "analysis/thresholds.py",
+        "analysis/rules.py",
         "enough above 4GiB, ceiling below 200 users, ceiling below 500 per second, or ceiling below 1.5 times the load",
     ),
     ("report/picture.py", "and mean response time, ms, by cause"),

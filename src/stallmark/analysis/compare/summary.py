@@ -10,7 +10,7 @@ from typing import Any
 from stallmark.analysis.cause_evidence import Cause
 from stallmark.analysis.finding import Finding, Kind, Severity
 from stallmark.analysis.metrics import Direction
-from stallmark.analysis.thresholds import Rule
+from stallmark.analysis.rules import Rule
 from stallmark.stats.thresholds import CONFIDENCE
 
 

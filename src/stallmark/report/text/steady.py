@@ -7,9 +7,9 @@ from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.pool_curve import enough_bytes
 from stallmark.analysis.read.times import CyclesBy
+from stallmark.analysis.rules import Rule
 from stallmark.analysis.steady import CycleKind, Rate, Steadiness, SteadyKind
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.thresholds import Rule
 from stallmark.format import percent, short, signed, size
 from stallmark.report.text import Format, clause, says, term
 from stallmark.report.text.ceiling import level

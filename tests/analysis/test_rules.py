@@ -9,7 +9,7 @@ from support.manifests import changed
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.thresholds import parse_threshold
+from stallmark.analysis.rules import parse_threshold
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 from stallmark.report.experiment import experiment_in_json
