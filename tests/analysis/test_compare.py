@@ -7,7 +7,7 @@ import pytest
 from support.comparisons import QUIET, made, only, with_manifest, with_step
 from support.findings import facts_of, kinds_of
 
-from stallmark.analysis.compare.claims import plan_runs
+from stallmark.analysis.compare.plan import plan_runs
 from stallmark.analysis.compare.settings import DifferenceKind
 from stallmark.analysis.compare.sides import Unpaired
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind

@@ -35,7 +35,8 @@ from stallmark.analysis.ceiling import (
     ceilings,
     mailboxes_of_steps,
 )
-from stallmark.analysis.compare.claims import Claims, plan_runs
+from stallmark.analysis.compare.claims import Claims
+from stallmark.analysis.compare.plan import plan_runs
 from stallmark.analysis.compare.settings import DifferenceKind, StorageKind, undeclared_differences
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs

@@ -12,7 +12,7 @@ from support.report_summaries import DRIVER_BOUND, FOREIGN_IO
 from support.steps import changed_step
 from support.terminal import printed
 
-from stallmark.analysis.compare.claims import plan_runs
+from stallmark.analysis.compare.plan import plan_runs
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.report.comparison import summary_for_a_ticket

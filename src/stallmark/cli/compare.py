@@ -146,7 +146,7 @@ def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
 
     The number of runs gives a power of 80 % in the two-sided test at the 5 % level that `compare` uses.
     """
-    from stallmark.analysis.compare.claims import plan_runs
+    from stallmark.analysis.compare.plan import plan_runs
     from stallmark.cli.summaries import summarise_each_alike
     from stallmark.report.results import plan_in_brief
 

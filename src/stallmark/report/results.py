@@ -8,7 +8,7 @@ from typing import TextIO
 from xml.etree import ElementTree
 
 from stallmark import format
-from stallmark.analysis.compare.claims import RunsPlan
+from stallmark.analysis.compare.plan import RunsPlan
 from stallmark.analysis.compare.settings import same_load
 from stallmark.analysis.compare.summary import ComparisonSummary
 from stallmark.analysis.experiment import ExperimentSummary

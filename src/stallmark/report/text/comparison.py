@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stallmark import format
-from stallmark.analysis.compare.claims import RunsPlan
+from stallmark.analysis.compare.plan import RunsPlan
 from stallmark.analysis.compare.sides import Unpaired
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, PairKind, Ratio, Verdict
 from stallmark.analysis.finding import Finding, Kind
