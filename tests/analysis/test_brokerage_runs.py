@@ -10,8 +10,8 @@ from support.synthetic_brokerage import CARDS
 
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import ExperimentKind
-from stallmark.analysis.gates import GateKind
 from stallmark.analysis.read.times import ReadKind
+from stallmark.analysis.validity_gates import GateKind
 from stallmark.record.reader import Record
 from stallmark.report.experiment import experiment_in_json
 

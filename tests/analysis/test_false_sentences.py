@@ -53,7 +53,6 @@ from stallmark.analysis.finding import (
     info,
     mixed_versions,
 )
-from stallmark.analysis.gates import Gate, GateKind
 from stallmark.analysis.load_steps import LoadsKind, few_done
 from stallmark.analysis.metrics import points
 from stallmark.analysis.pool_curve import CurveKind
@@ -75,6 +74,7 @@ from stallmark.analysis.run import RunKind, RunSummary
 from stallmark.analysis.steady import CycleKind, Judgement, Steadiness, SteadyKind
 from stallmark.analysis.step_summary import Law, LawKind, NoteKind, StepCause, StepSummary
 from stallmark.analysis.validity import ValidityKind
+from stallmark.analysis.validity_gates import Gate, GateKind
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition
 from stallmark.record.manifest.workload import TradeHistory, Waited
@@ -745,7 +745,7 @@ VALID, CYCLES = "analysis/test_step_validity.py::", "analysis/test_cycles.py::"
 LOADS, QUERIES = "analysis/test_loads.py::", "analysis/test_query_runs.py::"
 BETWEEN, COMPARE = "analysis/test_cause_between.py::", "analysis/test_compare.py::"
 STORAGE_OF_STEPS = f"{ANSWER}test_storage_is_said_to_limit_only_the_steps_in_which_every_run_says_so"
-VERDICT, GATES = "analysis/test_verdict.py::", "analysis/test_gates.py::"
+VERDICT, GATES = "analysis/test_verdict.py::", "analysis/test_validity_gates.py::"
 STORAGE, CHECKS = "analysis/test_compare_storage.py::", "analysis/test_compare_checks.py::"
 ELSEWHERE: dict[Kind, str] = {
     **dict.fromkeys(ReasonKind, f"{COMPARE}test_a_run_that_is_not_what_it_should_be_is_not_compared"),

@@ -22,11 +22,10 @@ from support.synthetic_steps import STEADY, only_step, step_of
 from support.tables import get, put
 from support.wording import kinds_in
 
-from stallmark.analysis import gates
+from stallmark.analysis import validity_gates as gates
 from stallmark.analysis.compare.settings import IntentKind, intended_differences
 from stallmark.analysis.experiment import marks, summarise
 from stallmark.analysis.finding import Kind
-from stallmark.analysis.gates import GateKind
 from stallmark.analysis.read.io_latency import IoLatencySummary
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.read.times import CyclesBy, Interval
@@ -36,6 +35,7 @@ from stallmark.analysis.service_level import ServiceLevelKind, judge_reads, make
 from stallmark.analysis.steady import CycleKind, Marks, Rate, SteadyKind, cut_to_whole_cycles, judge, missing_checkpoint
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity import ValidityKind
+from stallmark.analysis.validity_gates import GateKind
 from stallmark.record.manifest.course import Unheard
 from stallmark.record.manifest.storage import Device, Devices
 from stallmark.record.manifest.workload import Counted

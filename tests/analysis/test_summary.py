@@ -18,10 +18,10 @@ from stallmark.analysis.bottleneck import DeviceKind
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import ExperimentKind, invalid
-from stallmark.analysis.gates import GateKind
 from stallmark.analysis.pool_curve import CurveKind
 from stallmark.analysis.read.times import ReadKind
 from stallmark.analysis.validity import CounterSource, ValidityKind
+from stallmark.analysis.validity_gates import GateKind
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records
 from stallmark.report.experiment import experiment_in_json

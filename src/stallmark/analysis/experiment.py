@@ -13,7 +13,6 @@ from stallmark.analysis.compare.summary import ComparisonSummary, PairKind
 from stallmark.analysis.compare.verdicts import comparison_within
 from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.finding import ExperimentKind, Finding, Severity, info, invalid, mixed_versions
-from stallmark.analysis.gates import Gate
 from stallmark.analysis.metrics import group, points
 from stallmark.analysis.pool_curve import ANSWERS, PoolCurve, pool_curves
 from stallmark.analysis.probe_comparison import Drift
@@ -23,6 +22,7 @@ from stallmark.analysis.run import Call, RunSummary, summarise_run
 from stallmark.analysis.steady import Judgement
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity import ValidityKind
+from stallmark.analysis.validity_gates import Gate
 from stallmark.errors import StallmarkError
 from stallmark.record.devices import is_emulated
 from stallmark.record.reader import Record

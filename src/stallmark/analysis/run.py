@@ -10,7 +10,6 @@ import numpy as np
 
 from stallmark import capabilities
 from stallmark.analysis.finding import Finding, Kind, caution, info
-from stallmark.analysis.gates import Validity
 from stallmark.analysis.read.active_set import ActiveOverTime, active_over_time
 from stallmark.analysis.read.io import Io, read_checkpoints, read_io
 from stallmark.analysis.read.load_io import IoByLoad, LoadSessions
@@ -33,6 +32,7 @@ from stallmark.analysis.read.waits import DeadlockShape, SessionWaits, read_bloc
 from stallmark.analysis.steady import checkpoint_marks, cut_to_whole_cycles
 from stallmark.analysis.step import Server, summarise_step
 from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.validity_gates import Validity
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition
 from stallmark.record.reader import Record, recorded_seconds

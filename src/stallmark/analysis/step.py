@@ -8,7 +8,6 @@ import numpy as np
 from stallmark.analysis.attribution import accounted_cores, divide_data_file_io, divide_io
 from stallmark.analysis.bottleneck import IS_BOTTLENECK, DeviceKind, StepFigures, analyse_bottleneck, device_verdict
 from stallmark.analysis.finding import Finding, info
-from stallmark.analysis.gates import Validity
 from stallmark.analysis.probe_comparison import compare_step_with_probe
 from stallmark.analysis.read.active_set import active_set, flash_use
 from stallmark.analysis.read.counters import Delta
@@ -57,6 +56,7 @@ from stallmark.analysis.validity import (
     server_lost,
     storage_errors,
 )
+from stallmark.analysis.validity_gates import Validity
 from stallmark.record.devices import emulated_roles, storage_label
 from stallmark.record.manifest.storage import Device, Role
 from stallmark.record.reader import Record

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.gates import Gate
 from stallmark.analysis.probe_comparison import AgainstProbe
 from stallmark.analysis.read.active_set import ActiveSet, FlashUse
 from stallmark.analysis.read.io import MailIo
@@ -23,6 +22,7 @@ from stallmark.analysis.read.transactions import ErrorSummary, MaintenanceSummar
 from stallmark.analysis.read.waits import BlockedPair
 from stallmark.analysis.service_level import ServiceLevel
 from stallmark.analysis.steady import Steadiness
+from stallmark.analysis.validity_gates import Gate
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.workload import Waited
 from stallmark.stats.inference import Correlation

@@ -20,7 +20,6 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.gates import Gate
 from stallmark.analysis.step_summary import (
     Bottleneck,
     Latency,
@@ -31,6 +30,7 @@ from stallmark.analysis.step_summary import (
     Throughput,
     WaitFigures,
 )
+from stallmark.analysis.validity_gates import Gate
 from stallmark.format import NBSP
 from stallmark.record.devices import DeviceLabel
 from stallmark.redact import markdown

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.gates import GateKind
 from stallmark.analysis.read.queries import in_order
 from stallmark.analysis.read.server_views import TransactionReads
 from stallmark.analysis.read.statements import StatementSummary
@@ -13,6 +12,7 @@ from stallmark.analysis.read.transactions import TransactionSummary
 from stallmark.analysis.read.waits import BlockedPair, DeadlockShape
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.validity_gates import GateKind
 from stallmark.format import display_name
 from stallmark.report.columns import step_labels, step_rows
 from stallmark.report.document import Block, Fold, Grid, Section, Shown, Title, Words, folds, table_blocks

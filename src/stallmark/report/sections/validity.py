@@ -4,12 +4,12 @@ import math
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary, GateVerdict, gate_verdicts
-from stallmark.analysis.gates import Gate
 from stallmark.analysis.metrics import METRICS, SHARE, group
 from stallmark.analysis.rules import Threshold, verdicts_over_steps
 from stallmark.analysis.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel
 from stallmark.analysis.steady import Steadiness
 from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.validity_gates import Gate
 from stallmark.format import signed
 from stallmark.report.columns import by_reason, step_labels, step_rows
 from stallmark.report.document import Block, Fold, Note, Notes, Section, Shown, Words, table_blocks

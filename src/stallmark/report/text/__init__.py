@@ -29,10 +29,10 @@ from typing import Any, TypeVar
 from stallmark import capabilities, format
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.finding import Finding, Kind, Severity
-from stallmark.analysis.gates import GateKind
 from stallmark.analysis.probe_comparison import DriftVerdict
 from stallmark.analysis.read.times import CyclesBy
 from stallmark.analysis.service_level import ReadSource
+from stallmark.analysis.validity_gates import GateKind
 from stallmark.errors import as_reason
 from stallmark.format import exact, factor, listed, number, per_second, percent, plural, quoted, size
 from stallmark.record.manifest.workload import TradeHistory

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.gates import Gate, GateKind
 from stallmark.analysis.service_level import LevelOutcome, ServiceLevelKind
 from stallmark.analysis.validity import CounterSource, ValidityKind
+from stallmark.analysis.validity_gates import Gate, GateKind
 from stallmark.errors import as_reason
 from stallmark.format import display_name, listed, number, percent, plural, short
 from stallmark.report.text import Format, NameFirst, Template, clause, says

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.analysis import gates
-from stallmark.analysis.gates import GateKind, deviation, variance
+from stallmark.analysis import validity_gates as gates
 from stallmark.analysis.read.transactions import Lateness, TransactionSummary
+from stallmark.analysis.validity_gates import GateKind, deviation, variance
 from stallmark.driver.pacing import Dealer
 from stallmark.record.manifest.course import Condition, Unheard
 from stallmark.record.manifest.workload import Counted, Follows, Transaction, Workload
