@@ -18,10 +18,10 @@ from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.preflight import refuse_what_cannot_be
 from stallmark.quantities import PoolSize
-from stallmark.scenarios.base import run_order
 from stallmark.scenarios.load import ReadyMade, objective
 from stallmark.scenarios.model import Observation, QueryScenario
 from stallmark.scenarios.read import locate, read_any_scenario, read_scenario, shipped
+from stallmark.scenarios.run_order import run_order
 from stallmark.scenarios.variant import Variant
 from stallmark.schema.placement import GIB, MIB, Design, File, Filegroup, Settings, TableGroup, TempDb
 

@@ -20,8 +20,8 @@ from stallmark.record.manifest import FILE, Manifest, write_manifest
 from stallmark.record.manifest.course import ChosenSize
 from stallmark.record.reader import Record, find_records, recorded_seconds
 from stallmark.redact import HIDDEN
-from stallmark.scenarios.base import PlannedRun
 from stallmark.scenarios.model import AnyScenario, ProbeScenario, Variant, WorkloadChoice, model_for
+from stallmark.scenarios.run_order import PlannedRun
 from stallmark.stats.curve_search import CurveSpec, Values, next_size
 from stallmark.transactions import find_workload
 

@@ -20,8 +20,8 @@ from stallmark.record.devices import machine_facts
 from stallmark.record.manifest import FILE, Manifest, read_manifest
 from stallmark.record.manifest.course import Machine
 from stallmark.record.reader import Record, find_records, other_kind
-from stallmark.scenarios.base import PlannedRun
 from stallmark.scenarios.model import AnyScenario, Variant
+from stallmark.scenarios.run_order import PlannedRun
 
 # How fast this machine is, from the experiments that it has made: by that an estimate is corrected.
 

@@ -26,8 +26,8 @@ from stallmark.experiment.remaining_runs import order_of, refuse_run, scenario_o
 from stallmark.experiment.status import State, Status, estimate_for, status_of
 from stallmark.record.manifest import FILE
 from stallmark.record.reader import GrowingStream, RecentRecord, Record, find_records, recorded_seconds
-from stallmark.scenarios.base import PlannedRun
 from stallmark.scenarios.model import AnyScenario
+from stallmark.scenarios.run_order import PlannedRun
 
 # The lines of a run for the live page: sums of every second, from which means of any stretch follow.
 
