@@ -20,7 +20,7 @@ from stallmark.cli import doctor
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.experiment.target import advice_on_unseen, others_in, refuse_others
+from stallmark.experiment.others import advice_on_unseen, others_in, refuse_others
 from stallmark.loaders.load import build
 from stallmark.record.reader import find_records
 from stallmark.transactions.bank import WORKLOAD as BANK

@@ -153,7 +153,7 @@ def _examine_engine(engine: "Engine") -> Iterator[Examined]:
 
 
 def _others(engine: "Engine") -> Iterator[Examined]:
-    from stallmark.experiment.target import others_in
+    from stallmark.experiment.others import others_in
 
     try:
         others, hidden, unseen = others_in(engine), engine.hidden_sessions_reason(), engine.hidden_objects_reason()

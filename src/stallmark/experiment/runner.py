@@ -16,6 +16,7 @@ from stallmark.experiment import LoadByHand, LoadMachines
 from stallmark.experiment.any_run import AnyRun, RunOrder
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.manifest import EndNote, Place, PreparedStorage
+from stallmark.experiment.others import advice_on_unseen
 from stallmark.experiment.preflight import (
     advice,
     advice_on_pools,
@@ -32,7 +33,7 @@ from stallmark.experiment.remaining_runs import EarlierExperiment, RemainingRuns
 from stallmark.experiment.runs import QueryRun, Run
 from stallmark.experiment.status import pace
 from stallmark.experiment.storage_work import StorageWork, carry_out_hook
-from stallmark.experiment.target import advice_on_unseen, arrangement, locations
+from stallmark.experiment.target import arrangement, locations
 from stallmark.loaders import ledger
 from stallmark.loaders.databases import build, databases, missing, read_entry
 from stallmark.loaders.ledger import Entry

@@ -1,5 +1,4 @@
-"""The server that a command works on, embedded or given by URL: what others have there, and where a scenario's database
-is placed."""
+"""The server that a command works on, embedded or given by URL, and the place of a scenario's database on it."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -19,63 +18,19 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.server import SQL_SERVER_2019
 from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import CallFailed, StallmarkError, as_reason
+from stallmark.experiment.others import refuse_others
 from stallmark.experiment.work import most_sessions
 from stallmark.loaders import LoadPlan, ledger, loader_for
 from stallmark.scenarios.model import AnyScenario, TimedScenario, WorkloadChoice
 from stallmark.scenarios.variant import OwnReset
 from stallmark.schema import are_apart, parts_of, size
 from stallmark.schema.ddl import Ddl
-from stallmark.schema.deploy import OWN_TABLES, in_short, schemas_of, things_of_others
+from stallmark.schema.deploy import schemas_of
 from stallmark.schema.placement import Design, mssql_existing, sized
 from stallmark.schema.placement import mssql as mssql_placement
 from stallmark.storage.block_devices import NoBlockDevice, device_behind, mount_of
 from stallmark.storage.direct_io import direct_io
-from stallmark.transactions import find_workload, known_name
-
-# Things and sessions of others in a server's databases: load beside them would disturb somebody.
-
-
-def others_in(engine: Engine) -> str | None:
-    """Return names of what others have in a database, things and sessions; None if nothing is seen."""
-    foreign = [*things_in(engine), *map(str, engine.other_sessions())]
-    return in_short(foreign) if foreign else None
-
-
-def things_in(engine: Engine) -> list[str]:
-    """Return the names of what others have made in a database: tables, views, routines and the like.
-
-    Objects of extensions are not included. Raise StallmarkError if another version of Stallmark built in it.
-    """
-    used = engine.schemas_in_use()
-    entry = ledger.read(engine) if used.keys() & {*schemas_of(OWN_TABLES)} else None
-    workloads = [find_workload(known_name(entry.identity.workload))] if entry else []
-    return things_of_others(used, engine.dialect, *workloads)
-
-
-def refuse_others(engine: Engine) -> None:
-    """Raise StallmarkError if others have something in a database that is to be built or driven."""
-    for database in engine.databases():
-        if foreign := others_in(database):
-            raise StallmarkError(
-                f"The database {database.database_name()} holds what is not Stallmark's: {foreign}. Name a database of "
-                "its own, or add --shared to build and drive load beside it."
-            )
-        if reason := database.hidden_objects_reason():
-            raise StallmarkError(
-                f"Whether the database {database.database_name()} holds what is not Stallmark's is not known: "
-                f"{reason}, "
-                "or add --shared to build and drive load beside it."
-            )
-
-
-def advice_on_unseen(engine: Engine) -> list[str]:
-    """Return a sentence on each database in which sessions of others would not be seen."""
-    return [
-        f"Whether others have sessions in the database {database.database_name()} is not known: {reason}."
-        for database in engine.databases()
-        if (reason := database.hidden_sessions_reason())
-    ]
-
+from stallmark.transactions import find_workload
 
 # The server that a command works on: the embedded one, in a folder per database, or one given by URL.
 

@@ -16,16 +16,17 @@ import pyarrow.compute as pc
 import stallmark
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary, summarise
-from stallmark.analysis.gates import GateKind
 from stallmark.analysis.read.waits import read_deadlocks
 from stallmark.analysis.run import RunKind, run_notes
+from stallmark.analysis.validity_gates import GateKind
 from stallmark.cli.exit_codes import CONDITION_BROKEN, FAILED, INCOMPLETE
 from stallmark.engines.abilities import Availability
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, ServerLost, StallmarkError, as_reason, in_words
+from stallmark.experiment.others import things_in
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
-from stallmark.experiment.target import Target, things_in
+from stallmark.experiment.target import Target
 from stallmark.loaders import load
 from stallmark.record import devices
 from stallmark.record.reader import Record, find_records
