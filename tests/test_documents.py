@@ -11,9 +11,9 @@ from support.documents import GENERATED, PAGES, ROOT, anchors, links, scenarios,
 from stallmark.analysis.bottleneck import DeviceKind
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.finding import Finding, Severity
-from stallmark.analysis.gates import GateKind
 from stallmark.analysis.metrics import PRIMARIES
 from stallmark.analysis.steady import SteadyKind
+from stallmark.analysis.validity_gates import GateKind
 from stallmark.cli.exit_codes import CONDITION_BROKEN, FAILED, INCOMPLETE, INCONCLUSIVE, UNEXPECTED, VERDICT
 from stallmark.report.text import mark_word, term
 from stallmark.scenarios.read import read_any_scenario

@@ -25,7 +25,7 @@ from stallmark.driver.messages import (
 from stallmark.driver.run_state import not_understood_notice
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
-from stallmark.engines.reach import unreachable_reason
+from stallmark.engines.reachability import unreachable_reason
 from stallmark.errors import StallmarkError, as_sentence
 from stallmark.experiment.progress import Show
 from stallmark.loaders import ledger

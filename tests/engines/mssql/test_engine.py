@@ -23,7 +23,7 @@ from support.tds.tokens import Column
 from support.waiting import eventually
 
 from stallmark import stopping
-from stallmark.engines import reach
+from stallmark.engines import reachability
 from stallmark.engines.mssql import lock
 from stallmark.engines.mssql import odbc as module
 from stallmark.engines.mssql.address import Address
@@ -84,7 +84,7 @@ def test_a_server_that_went_away_after_a_login(script: Script, monkeypatch):
 
 def test_a_server_that_was_reached_is_reached_in_its_other_databases(engine: MssqlEngine, monkeypatch):
     tried = []
-    monkeypatch.setattr(reach, "unreachable_reason", lambda *address: tried.append(address))
+    monkeypatch.setattr(reachability, "unreachable_reason", lambda *address: tried.append(address))
     master = engine.on_database("master")
     engine.identity()
     master.name()
@@ -272,7 +272,7 @@ def test_a_server_that_is_away_is_said_to_be(engine, server, monkeypatch):
     with engine.hold() as look:
         server.cut_all()
         with monkeypatch.context() as patched, pytest.raises(StallmarkError, match=r"\): the server is away\. Another"):
-            patched.setattr(reach, "unreachable_reason", lambda *_: "port 1433 refuses connections")
+            patched.setattr(reachability, "unreachable_reason", lambda *_: "port 1433 refuses connections")
             look()
 
 
@@ -443,7 +443,7 @@ def test_the_driver_that_sqlalchemy_names_is_the_one_of_this_machine():
 def test_where_a_connect_is_tried_before_a_login(monkeypatch, url, asked):
     tried = []
     for name in ("unreachable_reason", "instance_unreachable_reason"):
-        monkeypatch.setattr(reach, name, lambda *place: tried.append(place))
+        monkeypatch.setattr(reachability, name, lambda *place: tried.append(place))
     assert Address.parse(url).unreachable_reason() is None
     assert tried == ([] if sys.platform == "win32" else asked)
 

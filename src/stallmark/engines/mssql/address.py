@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from stallmark.engines import reach
+from stallmark.engines import reachability
 from stallmark.engines.mssql.odbc import INSTALLED, Driver
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 
@@ -112,8 +112,8 @@ class Address:
         if elsewhere or sys.platform == "win32":  # whose driver also takes shared memory and named pipes
             return None
         if self.instance and not self.port:
-            return reach.instance_unreachable_reason(self.host, self.instance)
-        return reach.unreachable_reason(self.host, self.port or DEFAULT_PORT)
+            return reachability.instance_unreachable_reason(self.host, self.instance)
+        return reachability.unreachable_reason(self.host, self.port or DEFAULT_PORT)
 
     def connection_string(self, driver: Driver, application: str) -> str:
         """Return the connection string. It holds the password: give it to the driver alone."""

@@ -30,7 +30,7 @@ from stallmark.engines.mssql.odbc import name as quoted
 from stallmark.engines.mssql.server import AZURE, ENTERPRISE, SQL_SERVER_2019, Server
 from stallmark.engines.mssql.session import MssqlQueries, MssqlSession, ParameterTypes
 from stallmark.engines.mssql.variant_settings import ResourcePool, RowVersioning
-from stallmark.engines.reach import SLOW_START_S, find_server, is_here, shares_paths
+from stallmark.engines.reachability import SLOW_START_S, find_server, is_here, shares_paths
 from stallmark.errors import CallFailed, ErrorClass, NotGivenBack, StallmarkError
 from stallmark.stopping import StopSignal, undisturbed
 

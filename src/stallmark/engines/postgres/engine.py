@@ -38,7 +38,7 @@ from stallmark.engines.postgres.statements import (
     PostgresQueries,
     maintenance,
 )
-from stallmark.engines.reach import find_server, is_here, shares_paths
+from stallmark.engines.reachability import find_server, is_here, shares_paths
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, StallmarkError, in_words
 from stallmark.stopping import StopSignal, later
 

@@ -14,7 +14,7 @@ from support.command_line import signals_as_before
 from support.remote import free_port
 
 from stallmark import stopping
-from stallmark.engines import did_you_mean, open_engine, reach
+from stallmark.engines import did_you_mean, open_engine, reachability
 from stallmark.errors import NoConnection, StallmarkError
 
 
@@ -26,23 +26,23 @@ def closed_port() -> int:
 
 def test_a_port_that_takes_connections():
     with socket.create_server(("127.0.0.1", 0)) as server:
-        assert reach.unreachable_reason("127.0.0.1", server.getsockname()[1]) is None
+        assert reachability.unreachable_reason("127.0.0.1", server.getsockname()[1]) is None
 
 
 def test_a_port_that_refuses(closed_port: int):
-    why = reach.unreachable_reason("127.0.0.1", closed_port)
+    why = reachability.unreachable_reason("127.0.0.1", closed_port)
     assert why == f"port {closed_port} refuses connections"
 
 
 def test_a_port_that_is_silent(monkeypatch):
-    monkeypatch.setattr(reach, "CONNECT_WITHIN_S", 0.3)
+    monkeypatch.setattr(reachability, "CONNECT_WITHIN_S", 0.3)
     with ExitStack() as sockets:
         server = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         for _ in range(8):  # more than its queue has room for: further ones get no answer
             waiting = sockets.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(server.getsockname())
-        why = reach.unreachable_reason("127.0.0.1", server.getsockname()[1])
+        why = reachability.unreachable_reason("127.0.0.1", server.getsockname()[1])
     assert why and "nothing answers" in why and "firewall" in why
 
 
@@ -69,10 +69,10 @@ def silent_port() -> Iterator[int]:
 
 def test_an_address_that_is_silent_keeps_nobody_from_the_next(monkeypatch):
     """Of a listener of an availability group one address takes connections."""
-    monkeypatch.setattr(reach, "CONNECT_WITHIN_S", 60)
+    monkeypatch.setattr(reachability, "CONNECT_WITHIN_S", 60)
     with silent_port() as port, socket.create_server(("127.0.0.1", port)):
         has_addresses(monkeypatch, "127.0.0.2", "127.0.0.1")
-        began = threading.Thread(target=lambda: why.append(reach.unreachable_reason("listener", port)))
+        began = threading.Thread(target=lambda: why.append(reachability.unreachable_reason("listener", port)))
         why: list[str | None] = []
         began.start()
         began.join(30)
@@ -80,16 +80,16 @@ def test_an_address_that_is_silent_keeps_nobody_from_the_next(monkeypatch):
 
 
 def test_of_two_addresses_that_fail_the_one_that_answers_is_told(monkeypatch):
-    monkeypatch.setattr(reach, "CONNECT_WITHIN_S", 0.3)
+    monkeypatch.setattr(reachability, "CONNECT_WITHIN_S", 0.3)
     with silent_port() as port:
         has_addresses(monkeypatch, "127.0.0.2", "127.0.0.1")
-        assert reach.unreachable_reason("listener", port) == f"port {port} refuses connections"
+        assert reachability.unreachable_reason("listener", port) == f"port {port} refuses connections"
         has_addresses(monkeypatch, "127.0.0.2", "127.0.0.2")
-        assert "nothing answers" in (reach.unreachable_reason("listener", port) or "")
+        assert "nothing answers" in (reachability.unreachable_reason("listener", port) or "")
 
 
-@pytest.mark.parametrize("ask", [lambda host: reach.unreachable_reason(host, 1433),
-                                 lambda host: reach.instance_unreachable_reason(host, "PROD")])  # fmt: skip
+@pytest.mark.parametrize("ask", [lambda host: reachability.unreachable_reason(host, 1433),
+                                 lambda host: reachability.instance_unreachable_reason(host, "PROD")])  # fmt: skip
 def test_a_host_that_nobody_knows(monkeypatch, ask):
     def unknown(*_, **__):
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
@@ -99,7 +99,7 @@ def test_a_host_that_nobody_knows(monkeypatch, ask):
 
 
 def test_a_host_name_that_cannot_be_one():
-    assert "is unknown here" in (reach.unreachable_reason("a" * 64 + ".example", 1433) or "")
+    assert "is unknown here" in (reachability.unreachable_reason("a" * 64 + ".example", 1433) or "")
 
 
 # Named instances
@@ -137,26 +137,26 @@ def svr_resp(port: int) -> bytes:
 
 def test_the_port_of_an_instance_is_the_one_that_the_browser_gives(monkeypatch, closed_port: int):
     with browser(svr_resp(closed_port)) as (port, asked):
-        monkeypatch.setattr(reach, "BROWSER_PORT", port)
-        why = reach.instance_unreachable_reason("127.0.0.1", "PROD")
+        monkeypatch.setattr(reachability, "BROWSER_PORT", port)
+        why = reachability.instance_unreachable_reason("127.0.0.1", "PROD")
     assert asked == [b"\x04PROD\0"]
     assert why == f"port {closed_port} refuses connections"
 
 
 def test_an_instance_that_takes_connections(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server, browser(svr_resp(server.getsockname()[1])) as (port, _):
-        monkeypatch.setattr(reach, "BROWSER_PORT", port)
-        assert reach.instance_unreachable_reason("127.0.0.1", "PROD") is None
+        monkeypatch.setattr(reachability, "BROWSER_PORT", port)
+        assert reachability.instance_unreachable_reason("127.0.0.1", "PROD") is None
 
 
 @pytest.mark.parametrize("answer", [None, b"\x05\0\0", svr_resp(0)], ids=["silent", "empty", "no TCP/IP"])
 def test_an_instance_whose_port_nobody_tells(monkeypatch, answer: bytes | None):
-    monkeypatch.setattr(reach, "BROWSER_ANSWERS_WITHIN_S", 0.05)
+    monkeypatch.setattr(reachability, "BROWSER_ANSWERS_WITHIN_S", 0.05)
     with browser(answer) as (port, asked):
-        monkeypatch.setattr(reach, "BROWSER_PORT", port)
-        why = reach.instance_unreachable_reason("127.0.0.1", "PROD")
+        monkeypatch.setattr(reachability, "BROWSER_PORT", port)
+        why = reachability.instance_unreachable_reason("127.0.0.1", "PROD")
     assert why and "does not tell the TCP port of PROD" in why
-    assert len(asked) == (reach.BROWSER_ASKED if answer is None else 1)
+    assert len(asked) == (reachability.BROWSER_ASKED if answer is None else 1)
 
 
 @pytest.mark.parametrize("is_silent", [False, True], ids=["refuses", "is silent"])
@@ -169,9 +169,9 @@ def test_a_browser_that_listens_at_one_address(monkeypatch, is_silent: bool):
     ):
         if is_silent:
             sockets.enter_context(socket.socket(type=socket.SOCK_DGRAM)).bind(("127.0.0.2", port))
-        monkeypatch.setattr(reach, "BROWSER_PORT", port)
+        monkeypatch.setattr(reachability, "BROWSER_PORT", port)
         has_addresses(monkeypatch, "127.0.0.2", "127.0.0.1")
-        assert reach.instance_unreachable_reason("localhost", "PROD") is None
+        assert reachability.instance_unreachable_reason("localhost", "PROD") is None
     assert asked == [b"\x04PROD\0"]
 
 
@@ -179,18 +179,18 @@ def test_an_instance_where_no_browser_listens(monkeypatch):
     with socket.socket(type=socket.SOCK_DGRAM) as its:
         its.bind(("127.0.0.1", 0))
         port = its.getsockname()[1]
-    monkeypatch.setattr(reach, "BROWSER_PORT", port)
-    assert "does not tell the TCP port of PROD" in (reach.instance_unreachable_reason("127.0.0.1", "PROD") or "")
+    monkeypatch.setattr(reachability, "BROWSER_PORT", port)
+    assert "does not tell the TCP port of PROD" in (reachability.instance_unreachable_reason("127.0.0.1", "PROD") or "")
 
 
 @given(st.integers(1, 65535))
 def test_a_port_in_an_answer(port: int):
-    assert reach._port_in(svr_resp(port)) == port
+    assert reachability._port_in(svr_resp(port)) == port
 
 
 @given(st.binary() | st.binary().map(lambda rest: b"\x05\0\0tcp;" + rest))
 def test_any_answer_has_a_port_or_none(answer: bytes):
-    port = reach._port_in(answer)
+    port = reachability._port_in(answer)
     assert port is None or 0 < port < 65536
 
 
