@@ -9,7 +9,8 @@ import pytest
 
 def test_the_conductor_holds_in_a_process_patched_by_locust():
     support = Path(__file__).parents[1] / "support"
-    checks = [str(support / name) for name in ("conductor_checks.py", "load_machine_checks.py")]
+    names = ("conductor_checks.py", "load_machine_checks.py", "locustfile_checks.py")
+    checks = [str(support / name) for name in names]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--noconftest", *checks],
         capture_output=True,
