@@ -6,6 +6,7 @@ this machine's, or those of load machines that Locust's master commands: then no
 somebody may change the load: the controller makes each change a step of the timeline.
 """
 
+import stallmark.driver.no_gevent_plugins  # noqa: F401  # isort: skip
 from locust import LoadTestShape  # isort: skip  (patches the process: before everything else)
 import logging
 import math

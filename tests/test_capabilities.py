@@ -66,7 +66,7 @@ def without(tmp_path):
 
 @pytest.fixture(scope="module")
 def helps(tmp_path_factory):
-    """What the process said that imported what is left without each of the folders, and the help by the folder."""
+    """Return what is left without each of the folders, imported: its errors, and the help by the folder."""
     place = tmp_path_factory.mktemp("rest")
     done = run(place, "-c", REST, *(copy_without(name, place) for name in capabilities.NAMES))
     return done.stderr, dict(zip(capabilities.NAMES, done.stdout.split("\f")[:-1], strict=False))

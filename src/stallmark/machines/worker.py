@@ -4,6 +4,7 @@ Run as `python -m stallmark.machines.worker FD`, because Locust patches the stan
 for a master while its parent lives, and ends with the run, the parent or the master.
 """
 
+import stallmark.driver.no_gevent_plugins  # noqa: F401  # isort: skip
 from stallmark.driver.locust_users import user_class  # isort: skip  (patches the process: before everything else)
 import logging
 import math
