@@ -40,25 +40,25 @@ NOT_RUN = [command for command in COMMANDS if command.needs]
 SHORT = {
     "run": (
         *("--set", "workload={name: bank, scale: {branches: 1}}", "--set", "buffer_pool=16MiB", "--set", "repeats=1"),
-        *("--set", "think_time={mean: 20ms}", "--set", "ramp=0s", "--set", "warm_up=0s", "--set", "measure=1s"),
+        *("--set", "think_time={mean: 50ms}", "--set", "ramp=0s", "--set", "warm_up=0s", "--set", "measure=1s"),
     ),
     "characterise": (),
     "probe": ("--size", "64MiB", "--seconds", "1", "--pattern", "8k-random-read", "--outstanding", "1"),
 }
 """The options added to commands that take minutes."""
 SHORTER = {
-    "buffer-pool": ("--set", "users=2", "--set", "variants=[{name: one}]"),
-    "memory-curve": ("--set", "users=2"),
-    "memory-curve-emulated": ("--set", "users=2", "--set", "variants=[{name: one}]"),
-    "own-sql-example": ("--set", "users=2", "--set", "variants=[{name: one}]"),
-    "mine.yaml": ("--set", "users=2", "--set", "variants=[{name: one}]"),
+    "buffer-pool": ("--set", "users=1", "--set", "variants=[{name: one}]"),
+    "memory-curve": ("--set", "users=1"),
+    "memory-curve-emulated": ("--set", "users=1", "--set", "variants=[{name: one}]"),
+    "own-sql-example": ("--set", "users=1", "--set", "variants=[{name: one}]"),
+    "mine.yaml": ("--set", "users=1", "--set", "variants=[{name: one}]"),
     "user-ramp": ("--set", "users=[1, 2]"),
     "ceiling": ("--set", "search={of: users, from: 1, to: 2}", "--set", "slo={transactions: [p50 < 10s]}"),
-    "two-devices": ("--set", "users=2"),
-    "bank": ("--users", "2", "--warm-up", "1s", "--measure", "1s"),
+    "two-devices": ("--set", "users=1"),
+    "bank": ("--users", "1", "--warm-up", "1s", "--measure", "1s"),
 }
 """The options added besides, by the name of the scenario or workload."""
-OWN_SQL = ("--set", "warm_up=0s", "--set", "think_time={mean: 20ms}")
+OWN_SQL = ("--set", "warm_up=0s", "--set", "think_time={mean: 50ms}")
 """The options added in place of those of `run`, if the load is SQL of a user's own."""
 SMALLER = {"branches=20": "branches=1", "10s": "1s", "5s": "1s"}
 
