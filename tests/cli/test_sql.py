@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,12 @@ def test_a_narrow_terminal_drops_columns_and_names_them(run, monkeypatch):
 def test_a_process_prints_nothing_else_at_its_end(run):
     argv = [sys.executable, "-m", "stallmark.cli.entry", "sql", run, "select 1"]
     assert not subprocess.run(argv, capture_output=True, check=True).stderr
+
+
+def test_times_with_a_zone_are_in_utc_on_any_machine(run):
+    argv = [sys.executable, "-m", "stallmark.cli.entry", "sql", run, "select to_timestamp(0) as t", "--json"]
+    done = subprocess.run(argv, capture_output=True, check=True, env={**os.environ, "TZ": "Asia/Tokyo"})
+    assert json.loads(done.stdout) == [{"t": "1970-01-01 00:00:00+00:00"}]
 
 
 def test_long_answers_are_cut_on_the_terminal_alone(run):

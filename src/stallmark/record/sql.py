@@ -145,6 +145,7 @@ def _connected(folder: Path) -> duckdb.DuckDBPyConnection:
             "python_enable_replacements": False,  # variables of this process as tables
         }
     )
+    connection.execute("SET TimeZone = 'UTC'")  # the machine's by default
     # Set last, as neither can be undone: the statement cannot change them again.
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
