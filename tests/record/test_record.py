@@ -249,6 +249,14 @@ def test_what_is_no_record_is_said_in_a_sentence(make, sentence, tmp_path):
         find_records([make(tmp_path)])
 
 
+def test_a_folder_of_experiments_is_refused_with_the_name_of_one(tmp_path):
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / "01-run", b"{}")
+    with pytest.raises(StallmarkError, match=f"name one, such as {tmp_path / 'second'}"):
+        find_records([tmp_path])
+
+
 def test_a_day_is_read_in_pieces(tmp_path):
     writer = RecordWriter(tmp_path / "run", a_manifest())
     for first in range(0, 150_000, 50_000):

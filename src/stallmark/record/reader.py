@@ -243,7 +243,7 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
             if not folder.resolve().is_relative_to(path.resolve()):
                 raise StallmarkError(f"{folder} leads out of {path}: name the folder that it is a link to.")
         if not here:
-            raise StallmarkError(f"{path} holds no run record (no manifest.json in it or one level below).")
+            raise StallmarkError(_missing_record_message(path))
         for folder in here:
             folders.setdefault(folder.resolve(), folder)
     runs: dict[Any, Record] = {}
@@ -252,6 +252,15 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
         if runs.setdefault(_identity(record), record) is not record:
             record.refuse_damage()
     return sorted(runs.values(), key=lambda record: (record.manifest.started, record.folder.name))
+
+
+def _missing_record_message(path: Path) -> str:
+    if experiments := sorted({file.parents[1] for file in path.glob("*/*/manifest.json")}):
+        return f"{path} holds experiments, not runs: name one, such as {experiments[-1]}."
+    return (
+        f"{path} holds no run record (no manifest.json in it or one level below): name the folder of a run, or one "
+        "that holds several."
+    )
 
 
 def other_kind(folder: Path) -> str | None:
