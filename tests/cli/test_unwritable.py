@@ -1,6 +1,7 @@
 """Files that cannot be written, and summaries that cannot be shown, are refused in a sentence before the work."""
 
 import os
+import re
 import sys
 from dataclasses import replace
 
@@ -53,6 +54,21 @@ def test_what_cannot_be_written_is_refused_before_the_work(command, options, unw
     assert result.exit_code == 3, result.output
     assert f"Nothing can be written to {unwritable}" in " ".join(result.output.split())
     assert sorted(tmp_path.rglob("*")) == before
+
+
+FILES = [
+    case for case in CASES if "FILE" in case[1] and "--markdown" not in case[1] and case[0] not in ("export", "profile")
+]
+
+
+@pytest.mark.parametrize(("command", "options"), [*FILES, ("new", "FILE.yaml")])
+def test_standard_output_is_refused_where_a_file_is_needed(command, options, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    subjects = {"run": ["demo"], "size": [run, run], "new": []}
+    named = re.sub(r"FILE\.\w+", "-", options).split()
+    result = stallmark(command, *subjects.get(command, [run]), *named)
+    assert result.exit_code == 3 and "needs a file" in result.stderr, result.output
+    assert os.listdir(tmp_path) == [run.name]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="rights of folders are Unix'")

@@ -85,7 +85,7 @@ def test_what_the_model_refuses_the_schema_refuses(change: dict[str, Any]):
 
 
 def test_a_new_scenario_is_a_copy_that_names_the_schema_and_replaces_nothing(tmp_path: Path):
-    file = tmp_path / "My sweep.yaml"
+    file = tmp_path / "mine" / "My sweep.yaml"
     assert CliRunner().invoke(main, ["new", str(file), "--from", "user-ramp"]).exit_code == 0
     made, given = read_any_scenario(str(file)), read_any_scenario("user-ramp")
     of_the_shipped = {name: getattr(given, name) for name in ("name", "title", "answers", "needs")}

@@ -90,9 +90,11 @@ def new(file: Path | None, source: str, added: Sequence[Any]) -> None:
         if added:
             return
         raise click.UsageError("Name a FILE for the scenario.")
+    from stallmark.report import refuse_target
     from stallmark.scenarios.model import FILE, SHIPPED
     from stallmark.scenarios.read import locate, read_any_scenario
 
+    refuse_target(file)
     name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower())[:60].strip("-") or "mine"
     # Refuses an invalid scenario before the file is written.
     read_any_scenario(source)
@@ -101,6 +103,7 @@ def new(file: Path | None, source: str, added: Sequence[Any]) -> None:
     written = f'"{name}"' if name in ("true", "false", "null") or not name[0].isalpha() else name
     text = re.sub(r"^name:.*$", f"name: {written}", "\n".join(lines), count=1, flags=re.MULTILINE)
     text = re.sub(OF_THE_SHIPPED, "", text, flags=re.MULTILINE)
+    file.parent.mkdir(parents=True, exist_ok=True)
     try:
         with file.open("x", encoding="utf-8") as made:
             made.write(f"# yaml-language-server: $schema={SHIPPED / FILE}\n{text}\n")

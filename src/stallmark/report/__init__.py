@@ -16,6 +16,8 @@ SUFFIXES = (".svg", ".png")
 def refuse_target(target: Path, replace: bool = True) -> None:
     """Raise StallmarkError if `target` cannot become a file. With `replace` it may not be a device (/dev/null) either,
     which an administrator would lose."""
+    if str(target) == "-":
+        raise StallmarkError("- is standard output, and this output needs a file: name one.")
     if target.is_dir():
         raise StallmarkError(f"{target} is a folder: name a file in it.")
     if replace and target.exists() and not target.is_file():
