@@ -84,9 +84,17 @@ def size(value: float | None) -> str:
     return f"{short(float(amount))}{NBSP}{unit}"
 
 
-def kib(size_bytes: float | None) -> str:
-    """Write a size in KiB, without the unit."""
-    return number(None if size_bytes is None else size_bytes / 1024)
+def whole(value: float | None) -> str:
+    """Write a mean of counts, without its digits after the point."""
+    return NONE if value is None else f"{value:,.0f}"
+
+
+def in_units(size: int) -> Callable[[float | None], str]:
+    """Return how to write a quantity as a number of units of this size."""
+    return lambda value: number(None if value is None else value / size)
+
+
+kib, mib = in_units(1024), in_units(2**20)
 
 
 def signed_size(value: float | None) -> str:

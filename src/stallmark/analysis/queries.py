@@ -4,8 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import geometric_mean
-from typing import Any
+from typing import Annotated, Any
 
+from stallmark import format
 from stallmark.analysis.compare import sides
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.summary import PairKind
@@ -14,6 +15,7 @@ from stallmark.analysis.finding import Finding, Kind, caution, info
 from stallmark.analysis.metrics import mean_of
 from stallmark.analysis.read.queries import REFRESH, SHORTEST_S, Execution, QueryRunSummary, in_order
 from stallmark.analysis.run import RunSummary
+from stallmark.format import Shown, in_units
 from stallmark.record.devices import DeviceLabel, storage_label
 from stallmark.stats.thresholds import REPLICATES, SAME
 
@@ -46,13 +48,13 @@ class QueryCell:
     seconds: float | None
     relative: float | None  # time ÷ the baseline's time; None if either failed
     executions: int
-    rows: float | None = None
-    logical_reads: float | None = None
-    physical_reads: float | None = None
-    read_bytes: float | None = None
-    spill_bytes: float | None = None
-    grant_kib: float | None = None
-    cpu_ms: float | None = None
+    rows: Annotated[float | None, Shown("rows", format.whole)] = None
+    logical_reads: Annotated[float | None, Shown("logical", format.whole, "Pages")] = None
+    physical_reads: Annotated[float | None, Shown("physical", format.whole, "Pages")] = None
+    read_bytes: Annotated[float | None, Shown("MiB read", format.mib)] = None
+    spill_bytes: Annotated[float | None, Shown("MiB spilt", format.mib)] = None
+    grant_kib: Annotated[float | None, Shown("MiB grant", in_units(1024))] = None
+    cpu_ms: Annotated[float | None, Shown("CPU s", in_units(1000))] = None
     actual_dop: float | None = None
     waits: list[tuple[str, float]] = field(default_factory=list)  # ms per execution, longest first
     waits_known: bool = False
@@ -63,17 +65,20 @@ class QueryCell:
     io_wait_ms: float | None = None  # waits for reads and writes of files
 
 
+_DERIVED = "Derived figures"
+
+
 @dataclass(frozen=True)
 class QueryVariant:
     """The runs of one variant. Figures are the lowest of its repeats, as TPC-H counts."""
 
     name: str
     device: DeviceLabel
-    buffer_pool_bytes: int | None
+    buffer_pool_bytes: Annotated[int | None, Shown("pool", format.size)]
     runs: int
-    power: float | None
-    throughput: float | None
-    composite: float | None
+    power: Annotated[float | None, Shown("power", group=_DERIVED)]
+    throughput: Annotated[float | None, Shown("throughput", group=_DERIVED)]
+    composite: Annotated[float | None, Shown("composite", group=_DERIVED)]
     cells: list[QueryCell]
     relative: float | None  # geometric mean of the queries' at the first degree of parallelism, without refreshes
     compared: int  # over how many queries

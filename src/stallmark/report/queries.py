@@ -57,7 +57,7 @@ from stallmark.report.sections import (
     transactions,
     validity,
 )
-from stallmark.report.table import Cell, Rows, Table, number, word
+from stallmark.report.table import Cell, Rows, Table, fields, group, number, word
 from stallmark.report.text import mark_word, reading, sentence
 from stallmark.report.text import queries as words
 from stallmark.report.text.device import EMULATED
@@ -371,10 +371,7 @@ def _brief(experiment: ExperimentSummary, comparison: QueryComparison) -> Iterat
 def _variants_in_brief(comparison: QueryComparison) -> Table:
     return Rows(comparison.variants).table(
         word("variant", lambda variant: f"{variant.name} {EMULATED}" if variant.emulated else variant.name),
-        number("pool", lambda variant: variant.buffer_pool_bytes, format.size),
-        number("power", lambda variant: variant.power),
-        number("throughput", lambda variant: variant.throughput),
-        number("composite", lambda variant: variant.composite),
+        group("", fields(QueryVariant)),
         number(
             "relative",
             lambda variant: "baseline" if variant is comparison.baseline_variant else times(variant.relative),

@@ -9,7 +9,7 @@ from stallmark.analysis.read.queries import Execution
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest.workload import PHASES
 from stallmark.report.columns import metric_columns
-from stallmark.report.table import Cell, Rows, Table, group, named_rows, number, word
+from stallmark.report.table import Cell, Rows, Table, fields, group, named_rows, number, word
 from stallmark.report.text import queries as words
 from stallmark.report.text.device import labelled
 
@@ -43,13 +43,7 @@ def variants(experiment: ExperimentSummary) -> Table:
     return Rows(rows).table(
         word("variant", lambda row: row[0].name),
         word("device", lambda row: labelled(row[0].device)),
-        number("pool", lambda row: row[0].buffer_pool_bytes, format.size),
-        group(
-            "Derived figures",
-            number("power", lambda row: row[0].power),
-            number("throughput", lambda row: row[0].throughput),
-            number("composite", lambda row: row[0].composite),
-        ),
+        fields(QueryVariant, lambda row: row[0]),
         number("run time", lambda row: _elapsed(experiment, row[0].name, comparison.phase), format.seconds),
         number("relative", lambda row: "baseline" if row[0].name == comparison.baseline else times(row[0].relative)),
         group("Data files", metric_columns(["mb", "read_ms", "hits"], lambda row: row[1])),
@@ -85,7 +79,7 @@ def _short(cell: QueryCell | None, *, is_baseline: bool) -> list[str | Cell]:
     seconds: str | Cell = format.number(cell.seconds if cell else None)
     if cell and cell.failed:
         seconds = Cell("failed", "bad")
-    read = format.number(cell.read_bytes / 2**20 if cell and cell.read_bytes is not None else None)
+    read = format.mib(cell.read_bytes if cell else None)
     if is_baseline:
         return [seconds, read]
     changed = (
@@ -110,16 +104,7 @@ def _every_figure(variant: QueryVariant) -> Table:
         word("query", lambda cell: cell.query),
         group("DOP", number("requested", lambda cell: dop(cell.dop)), number("actual", lambda cell: cell.actual_dop)),
         number("s", lambda cell: Cell("failed", "bad") if cell.failed else format.number(cell.seconds)),
-        number("rows", lambda cell: cell.rows, _whole),
-        group(
-            "Pages",
-            number("logical", lambda cell: cell.logical_reads, _whole),
-            number("physical", lambda cell: cell.physical_reads, _whole),
-        ),
-        number("MiB read", lambda cell: cell.read_bytes, _mega),
-        number("MiB spilt", lambda cell: cell.spill_bytes, _mega),
-        number("MiB grant", lambda cell: None if cell.grant_kib is None else cell.grant_kib / 1024),
-        number("CPU s", lambda cell: None if cell.cpu_ms is None else cell.cpu_ms / 1000),
+        fields(QueryCell),
         word("longest waits, s", _longest_waits),
         word("plan", lambda cell: Cell(", ".join(cell.plans) or format.NONE, "apart" if cell.plan_changed else "")),
         notes=[words.EXECUTIONS],
@@ -157,14 +142,7 @@ def _failed(count: int) -> Cell | str:
 
 def failures(experiment: ExperimentSummary) -> Table | None:
     rows = ((run.title, query) for run in experiment.runs if run.queries for query in run.queries.executions)
-    return named_rows("run", (row for row in rows if row[1].failed)).table_if_any(
-        word("phase", lambda query: PHASES[query.phase]),
-        number("stream", lambda query: str(query.stream)),
-        word("query", lambda query: query.query),
-        number("after s", lambda query: query.seconds),
-        word("class", lambda query: query.error_class or ""),
-        word("message", lambda query: query.error or ""),
-    )
+    return named_rows("run", (row for row in rows if row[1].failed)).table_if_any(fields(Execution))
 
 
 def driver(experiment: ExperimentSummary) -> str | None:
@@ -192,11 +170,3 @@ def _elapsed(experiment: ExperimentSummary, variant: str, phase: str) -> float |
         if run.manifest.variant.name == variant and run.queries:
             return run.queries.phases.get(phase)
     return None
-
-
-def _whole(value: float | None) -> str:
-    return format.NONE if value is None else f"{value:,.0f}"
-
-
-def _mega(value: float | None) -> str:
-    return format.number(None if value is None else value / 2**20)

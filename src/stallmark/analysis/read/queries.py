@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import geometric_mean
-from typing import Any
+from typing import Annotated, Any
 
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.times import Interval, ReadKind
-from stallmark.record.manifest.workload import Queries
+from stallmark.format import Shown, words
+from stallmark.record.manifest.workload import PHASES, Queries
 from stallmark.record.reader import Record
 from stallmark.record.schema import QUERIES
 
@@ -30,13 +31,13 @@ _BEFORE = {"beside": "concurrent"}
 class Execution:
     """One query or refresh function, once. Pages are of 8 KiB; waits are in ms, summed over all its workers."""
 
-    phase: str  # "power", "throughput", "each" or, of streams beside virtual users, "concurrent"
-    stream: int
+    phase: Annotated[str, words("phase", PHASES.__getitem__)]
+    stream: Annotated[int, Shown("stream", str)]
     position: int
-    query: str
+    query: Annotated[str, words("query")]
     dop: int | None  # asked for; None: as the server is set
     started_s: float
-    seconds: float
+    seconds: Annotated[float, Shown("after s")]
     rows: int | None = None
     logical_reads: int | None = None
     physical_reads: int | None = None
@@ -47,8 +48,8 @@ class Execution:
     actual_dop: int | None = None
     wait_ms: Mapping[str, float] | None = None
     plan_hash: str | None = None
-    error_class: str | None = None
-    error: str | None = None
+    error_class: Annotated[str | None, words("class", lambda known: known or "")] = None
+    error: Annotated[str | None, words("message", lambda known: known or "")] = None
     load: str = ""  # load of the stream; empty in older records
     due_s: float | None = None  # due time in an open loop
 
