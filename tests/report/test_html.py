@@ -91,7 +91,7 @@ def test_hostile_names_are_text_and_nothing_else():
     step = given.step(
         variant=HOSTILE,
         device=DeviceLabel(HOSTILE, emulated=True),
-        errors=[ErrorSummary("deadlock", "40P01", 3, 1, HOSTILE)],
+        errors=[ErrorSummary("", "deadlock", "40P01", 3, 0, 1, HOSTILE)],
         invalid=[invalid(ValidityKind.STORAGE_ERROR, text=HOSTILE, error=1)],
         top_waits=[(HOSTILE, 0.5)],
     )
@@ -212,7 +212,7 @@ def test_a_device_that_holds_data_and_log_is_compared_with_both():
 
 
 def test_errors_and_broken_conditions_are_listed():
-    deadlocks = ErrorSummary("deadlock", "40P01", 1_204, 3, "deadlock detected", "trade_result", 77)
+    deadlocks = ErrorSummary("trade_result", "deadlock", "40P01", 1_204, 77, 3, "deadlock detected")
     burst = caution(
         ReadKind.ERROR_BURST,
         transaction="trade_result",

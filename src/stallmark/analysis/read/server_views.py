@@ -62,10 +62,11 @@ class RowWait:
 
     table: str
     waiting: float  # sessions waiting for locks on its rows or pages
-    waits_per_s: float | None = None
-    wait_ms: float | None = None  # mean ms of such a wait
-    latched: float | None = None  # sessions waiting for a page in memory that another session changes or reads
-    reading: float | None = None  # sessions waiting for a page to be read from disk
+    waits_per_s: Annotated[float | None, Shown("waits/s")] = None
+    wait_ms: Annotated[float | None, Shown("ms each")] = None
+    latched: Annotated[float | None, Shown("for latches")] = None
+    """Sessions waiting for a page in memory that another session changes or reads."""
+    reading: Annotated[float | None, Shown("for reads")] = None  # sessions waiting for a page to be read from disk
 
 
 @dataclass(frozen=True)

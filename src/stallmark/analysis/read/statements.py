@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stallmark import format
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.rises import Codes
@@ -339,6 +340,7 @@ def _when(state: State, interval: Interval) -> dict[str, float]:
 
 
 _READS = ("executions", "logical_reads", "physical_reads")
+PAGES = "Pages, per execution"
 
 
 @dataclass(frozen=True)
@@ -349,14 +351,14 @@ class OwnStatementSummary:
     transaction: str
     line: int
     text: str
-    executions: int
-    per_s: float
-    errors: int
-    rows: float | None  # returned, or changed where none are, per execution
+    executions: Annotated[int, Shown("executions", format.count)]
+    per_s: Annotated[float, Shown("per s")]
+    rows: Annotated[float | None, Shown("rows each")]  # returned, or changed where none are
+    errors: Annotated[int, Shown("errors", format.count)]
     latency_mean_ms: float | None
     latency_ms: dict[str, float | None]  # keys as of a transaction: sent to answered whole
-    logical_reads: float | None = None  # pages asked for, per execution; None if the server does not tell
-    physical_reads: float | None = None  # pages read for it, per execution
+    logical_reads: Annotated[float | None, Shown("asked for", group=PAGES)] = None  # None if the server does not tell
+    physical_reads: Annotated[float | None, Shown("read", group=PAGES)] = None
 
 
 def read_statement_reads(record: Record, intervals: Sequence[Interval]) -> Mapping[str, Counters]:
@@ -387,8 +389,8 @@ def executed_statements(
                 text=statement.text,
                 executions=executions,
                 per_s=executions / interval.seconds,
-                errors=counts["errors"],
                 rows=counts["rows"] / executions if executions else None,
+                errors=counts["errors"],
                 latency_mean_ms=counts["latency_us"] / executions / 1000 if executions else None,
                 latency_ms=latency.summary(),
                 logical_reads=logical,

@@ -9,14 +9,16 @@ sessions. Maintenance that was executed next to the transactions.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from stallmark import format
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.throughput import Latencies, Load
 from stallmark.analysis.read.times import Interval, ReadKind
 from stallmark.errors import ErrorClass
+from stallmark.format import Shown, words
 from stallmark.record.manifest.workload import Transaction, Workload
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import BURST, BURST_CALLS, OVER_LIMIT
@@ -46,13 +48,13 @@ _LOST = frozenset({str(ErrorClass.CONNECTION_LOST), str(ErrorClass.UNKNOWN_OUTCO
 
 @dataclass(frozen=True)
 class ErrorSummary:
-    error_class: str
-    code: str
-    attempts: int
-    given_up: int
-    message: str
-    transaction: str = ""
-    most_in_a_second: int = 0
+    transaction: Annotated[str, words("transaction", lambda name: format.display_name(name) or format.NONE)]
+    error_class: Annotated[str, words("class")]
+    code: Annotated[str, words("code")]
+    attempts: Annotated[int, Shown("failed calls", format.count)]
+    most_in_a_second: Annotated[int, Shown("most in 1 s", format.count)]
+    given_up: Annotated[int, Shown("given up", format.count)]
+    message: Annotated[str, words("first message")]
 
 
 class Key(NamedTuple):
@@ -81,13 +83,7 @@ class Errors:
             if attempts.any():
                 summaries.append(
                     ErrorSummary(
-                        key.error_class,
-                        key.code,
-                        int(attempts.sum()),
-                        int(given_up.sum()),
-                        self.messages[key],
-                        key.transaction,
-                        int(attempts.max()),
+                        *key, int(attempts.sum()), int(attempts.max()), int(given_up.sum()), self.messages[key]
                     )
                 )
         return sorted(summaries, key=lambda error: (-error.attempts, error.transaction, error.error_class, error.code))
@@ -162,9 +158,9 @@ class TransactionSummary:
 
     name: str
     committed: int
-    rolled_back: int
-    failed: int
-    retries: int
+    rolled_back: Annotated[int, Shown("rolled back", format.count)]
+    failed: Annotated[int, Shown("failed", format.count)]
+    retries: Annotated[int, Shown("retries", format.count)]
     tps: float  # committed per second
     latency_mean_ms: float | None
     latency_ms: dict[str, float | None]  # keys "p50" "p90" "p95" "p99" "p99.9" "max": scheduled to ended

@@ -17,6 +17,7 @@ from typing import Annotated
 import numpy as np
 import pyarrow as pa
 
+from stallmark import format
 from stallmark.analysis.read.rises import Codes, PairCodes
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.read.throughput import Part, SecondLines
@@ -239,11 +240,11 @@ class BlockedPair:
 class DeadlockShape:
     """Deadlocks of one shape: the same procedures, and the same locks. `graph`: the file of the first one's graph."""
 
+    times: Annotated[int, Shown("times", format.count)]
     victim: Annotated[str, words("victim in")]
     others: Annotated[str, words("others in")]
     isolation: Annotated[str, words("victim’s isolation")]
     resources: Annotated[str, words("locks")]
-    times: int
     graph: Annotated[str | None, words("graph of the first", lambda file: file or "")]
 
 
@@ -275,4 +276,4 @@ def read_deadlocks(record: Record) -> list[DeadlockShape]:
             key = row["victim"], row["others"], row["isolation"], row["resources"]
             times[key] += 1
             graphs.setdefault(key, row["graph"])
-    return [DeadlockShape(*key, count, graphs[key]) for key, count in times.most_common()]
+    return [DeadlockShape(count, *key, graphs[key]) for key, count in times.most_common()]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.queries import in_order
-from stallmark.analysis.read.server_views import TransactionReads
-from stallmark.analysis.read.statements import StatementSummary
-from stallmark.analysis.read.transactions import TransactionSummary
+from stallmark.analysis.read.server_views import RowWait, TransactionReads
+from stallmark.analysis.read.statements import PAGES, OwnStatementSummary, StatementSummary
+from stallmark.analysis.read.transactions import ErrorSummary, TransactionSummary
 from stallmark.analysis.read.waits import BlockedPair, DeadlockShape
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
@@ -78,13 +78,7 @@ def _table(rows: Sequence[OfStep], steps: Sequence[StepSummary], labels: Mapping
                 number("limit", lambda row: None if row[0].limit_s is None else row[0].limit_s * 1000),
                 percentiles(lambda row: row[0].latency_ms, PERCENTILES[2:]),
             ),
-            group(
-                "Not committed",
-                number("rolled back", lambda row: row[0].rolled_back, format.count),
-                number("failed", lambda row: row[0].failed, format.count),
-                number("retries", lambda row: row[0].retries, format.count),
-                word("errors", _errors),
-            ),
+            group("Not committed", fields(TransactionSummary, lambda row: row[0]), word("errors", _errors)),
         ),
         notes=percentile_notes(kind.latency_ms for step in steps for kind in step.transactions),
     )
@@ -203,22 +197,13 @@ def statement_times(step: StepSummary) -> Table | None:
         word("#", lambda row: str(row[0])),
         word("file, line", lambda row: f"{row[1].transaction}.sql, {row[1].line}"),
         word("statement", lambda row: format.shorten(row[1].text)),
-        number("executions", lambda row: row[1].executions, format.count),
-        number("per s", lambda row: row[1].per_s),
-        number("rows each", lambda row: row[1].rows),
-        number("errors", lambda row: row[1].errors, format.count),
+        fields(OwnStatementSummary, lambda row: row[1], ("",)),
         group(
             "Latency, ms",
             number("mean", lambda row: row[1].latency_mean_ms),
             percentiles(lambda row: row[1].latency_ms),
         ),
-        if_known(
-            group(
-                "Pages, per execution",
-                number("asked for", lambda row: row[1].logical_reads),
-                number("read", lambda row: row[1].physical_reads),
-            )
-        ),
+        if_known(fields(OwnStatementSummary, lambda row: row[1], (PAGES,))),
         notes=[reading.STATEMENTS, *percentile_notes(statement.latency_ms for statement in step.own_statements)],
     )
 
@@ -361,10 +346,7 @@ def row_waits(experiment: ExperimentSummary) -> Table | None:
         word("table", lambda row: row[0].table),
         number("sessions waiting", lambda row: row[0].waiting),
         number("per user", lambda row: row[0].waiting / row[1] if row[1] else None, format.share),
-        number("waits/s", lambda row: row[0].waits_per_s, when=counted),
-        number("ms each", lambda row: row[0].wait_ms, when=counted),
-        number("for latches", lambda row: row[0].latched, when=counted),
-        number("for reads", lambda row: row[0].reading, when=counted),
+        fields(RowWait, lambda row: row[0]) if counted else [],
         notes=[words.ROW_WAITS + words.ROW_WAITS_COUNTED * counted],
     )
 
@@ -379,9 +361,7 @@ def blocked(experiment: ExperimentSummary) -> Table | None:
 def deadlocks(experiment: ExperimentSummary) -> Table | None:
     """Return the deadlocks of every run by their shape; None without any."""
     rows = named_rows("run", ((run.title, deadlock) for run in experiment.runs for deadlock in run.deadlocks))
-    return rows.table_if_any(
-        number("times", lambda deadlock: deadlock.times, format.count), fields(DeadlockShape), notes=[words.DEADLOCKS]
-    )
+    return rows.table_if_any(fields(DeadlockShape), notes=[words.DEADLOCKS])
 
 
 def blocking_section(experiment: ExperimentSummary) -> Section:
@@ -405,13 +385,7 @@ def errors(experiment: ExperimentSummary) -> Table | None:
     """Return the failed calls by class and code; None when no call failed in any measured interval."""
     bursts = step_rows(experiment, lambda step: step.validity.bursts)
     return step_rows(experiment, lambda step: step.validity.errors).table_if_any(
-        word("transaction", lambda error: display_name(error.transaction) or format.NONE),
-        word("class", lambda error: error.error_class),
-        word("code", lambda error: error.code),
-        number("failed calls", lambda error: error.attempts, format.count),
-        number("most in 1 s", lambda error: error.most_in_a_second, format.count),
-        number("given up", lambda error: error.given_up, format.count),
-        word("first message", lambda error: error.message),
+        fields(ErrorSummary),
         notes=[
             words.TRIED_AGAIN,
             *(f"{step}: {sentence(burst)}" for step, burst in zip(bursts.names, bursts.items, strict=True)),
