@@ -332,15 +332,20 @@ def _refuse_names(path: Path, file: Table, wanted: Wanted, series: Series, names
     hosts = {*file.hosts, *(host for counter in series for host in _INSTANCE.findall(counter.name))}
     if len(hosts) > 1:
         raise refusal("two_hosts", path, hosts=some_names(hosts), as_with="")
-    has = first_names(names)
     for theirs in [*wanted.names, *(text for text in file.texts if text in NAMES)]:
         if any(theirs.endswith(text) for text in file.texts):
             raise refusal("text_series", path, series=theirs)
+    if not names:
+        # Labels stand before values.
+        raise refusal("text_series", path, series=file.texts[-1]) if file.texts else refusal("no_values", path)
+    for theirs in wanted.names:
         if theirs not in names:
-            raise refusal("no_series", path, series=theirs, has=has)
+            raise refusal("no_series", path, series=theirs, has=first_names(names))
     if not series:
         _refuse_unnamed(path, names)
-        raise refusal("raw_totals" if "__name__" in head_of(path, 4096) else "no_name", path, has=has)
+        if "__name__" in head_of(path, 4096):
+            raise refusal("raw_totals", path)
+        raise refusal("no_name", path, has=first_names(names), quoted=in_quotes(names[0]))
 
 
 def _refuse_sums(path: Path, series: Series) -> None:
