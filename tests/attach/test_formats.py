@@ -270,7 +270,7 @@ def test_a_row_that_is_cut_within_a_quote_is_left_out(tmp_path):
     assert len(measured.stamps) == 1 and measured.notes == ["rows with too few or too many values: 1"]
 
 
-IMPORTED = Path(__file__).parents[1] / "record/imports/samples"
+IMPORTED = Path(__file__).parents[1] / "record/formats/samples"
 
 
 def test_text_of_iostat_is_read_as_its_json_is():

@@ -22,7 +22,7 @@ from stallmark.record.profile import FileClass, ProfiledServer, read_imported, r
 from stallmark.sizing.demand import COLUMNS as MEASURES
 from stallmark.sizing.demand import MOST_TOGETHER, TOGETHER, WindowSearch, demand_of
 
-SAMPLES = Path(__file__).parents[1] / "record" / "imports" / "samples"
+SAMPLES = Path(__file__).parents[1] / "record" / "formats" / "samples"
 SERVER = {"transactions": 300.0, "cpu_s": 30.0, "database_pages_bytes": 20 * GIB}
 COLUMNS = ("reads", "read_bytes", "writes", "write_bytes", "log_writes", "log_bytes")
 
