@@ -47,6 +47,8 @@ def device(name: str) -> str:
         (reports(device("nvme0c0n1"), device("nvme0n1")), 1500, 800 * 1024 * 15),
         (reports(device("nvme0c0n1"), device("nvme0c1n1"), "nvme0n1 0.00 0.00 0.00 0.00 0.00 0.00"),
          3000, 1600 * 1024 * 15),
+        (reports(device("nvme0c0n1"), device("vg-data"), "nvme0n1 0.00 0.00 0.00 0.00 0.00 0.00"),
+         1500, 800 * 1024 * 15),
         (reports(device("xvdap1"), device("xvdf")), 3000, 1600 * 1024 * 15),
         (reports(device("xvdap1")), 1500, 800 * 1024 * 15),
         (reports("\x1b[32;22msda \x1b[0m\x1b[34;22m 100.0\x1b[0m 800 2.00 50 400 1.00"), 1500, 800 * 1024 * 15),
@@ -63,9 +65,9 @@ def device(name: str) -> str:
          1500, 1.5 * 1024**2 * 15),
         (reports(SDA, stamp="17724456{:02d}"), 1500, 800 * 1024 * 15),  # iostat -U
     ],
-    ids=["plain", "long name", "cciss", "nvme paths", "nvme paths of an old kernel", "partition beside a disk",
-         "partition alone", "colours", "no host", "no header", "prompt", "date in words", "blocks", "megabytes",
-         "last report without blank", "human", "human megabytes", "seconds since 1970"],
+    ids=["plain", "long name", "cciss", "nvme paths", "nvme paths of an old kernel", "LVM on these",
+         "partition beside a disk", "partition alone", "colours", "no host", "no header", "prompt", "date in words",
+         "blocks", "megabytes", "last report without blank", "human", "human megabytes", "seconds since 1970"],
 )  # fmt: skip
 def test_devices_of_iostat_count_once(import_texts, text, reads, read_bytes):
     found = import_texts(text, zone="UTC")

@@ -126,9 +126,12 @@ def classify(moved: Mapping[str, float], recording: Recording, wanted: Wanted) -
         counted = choose_disks(names).counted
         roles = {name: role_of(_plain(name), frozenset()) for name in names - counted if not NUMBERED.match(name)}
         others = [name for name, role in roles.items() if role in ("unknown", "upper")]
+        by_path: dict[str | None, float] = {}  # before Linux 6.5 these count, and the disk nothing
+        for name in names:
+            by_path[head_of_path(name)] = by_path.get(head_of_path(name), 0.0) + moved[name]
         busiest = max(others, key=lambda name: moved[name], default="")
         # With fewer bytes it may be stacked on the disks, and would count twice.
-        if busiest and moved[busiest] > _BEYOND * sum(moved[name] for name in counted):
+        if busiest and moved[busiest] > _BEYOND * sum(max(moved[disk], by_path.get(disk, 0.0)) for disk in counted):
             raise refusal(
                 "busy_device", device=busiest.strip(), reason=_WORDS[roles[busiest]], counted=some_names(counted)
             )
