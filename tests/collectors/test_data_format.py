@@ -14,7 +14,7 @@ from stallmark.record.writer import RecordWriter
 PAGE = Path(__file__).parents[2] / "docs" / "data-format.md"
 NUMBERS = {  # names, numbers of something, and a value whose unit is in another column
     "machine", "executor", "cell", "stream", "position", "pid", "type", "record", "file", "number", "value",
-    "op", "segment",
+    "op", "segment", "repeat",
 }  # fmt: skip
 
 
@@ -24,7 +24,7 @@ def test_the_page_is_current():
 
 
 def test_every_column_has_a_meaning_and_every_quantity_a_unit():
-    found = list(data_format.tables())
+    found = [*data_format.tables(), data_format.STEPS_IN_SQL]
     assert {one.name for one in found} >= {*TABLES, *PROBE_TABLES, "server_io", "volumes", "maintenance"}
     for table in found:
         assert table.meaning and len(table.columns) == len(set(table.columns.names)), table.name

@@ -21,6 +21,7 @@ from stallmark.record.schema import (
     QUERIES_LEFT,
     RAW_IO,
     SAMPLED,
+    STEPS,
     TABLES,
     meaning_of,
     unit_of,
@@ -102,10 +103,9 @@ stallmark sql stallmark-runs/*-buffer-pool --csv "select run, entity, 10 * floor
 ```
 
 `stallmark sql` opens the tables below to SELECTs in DuckDB's dialect, of several runs at once. Before its own columns,
-each has the name of the run in a column `run`. A column that a record of another version lacks is null. `steps` has a
-row for each step of a run: its variant, repeat and users, and what was measured, from `measure_s` to `end_s` (s). A
-division by zero is null. Quote names that are words of SQL: `"table"`, `"order"`. One SELECT is answered; nothing else
-is executed, and no other file is read. At most 1,000 rows are shown, `--csv` and `--json` write all."""
+each has the name of the run in a column `run`. A column that a record of another version lacks is null. A division by
+zero is null. Quote names that are words of SQL: `"table"`, `"order"`. One SELECT is answered; nothing else is executed,
+and no other file is read. At most 1,000 rows are shown, `--csv` and `--json` write all."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,11 @@ class RecordTable:
                 for column in self.columns
             ],
         }
+
+
+STEPS_IN_SQL = RecordTable(
+    "steps", "", "The steps of the runs, a row each: a table of `stallmark sql` alone, made from the manifests.", STEPS
+)
 
 
 def type_of(field: pa.Field) -> str:
@@ -158,7 +163,7 @@ def in_json() -> dict[str, Any]:
 def markdown() -> str:
     """Return the page that documents the format."""
     parts = [_INTRODUCTION]
-    for table in tables():
+    for table in (STEPS_IN_SQL, *tables()):
         engine = {"postgresql": " (PostgreSQL)", "mssql": " (SQL Server)"}.get(table.engine, "")
         rows = ["| column | type | unit | meaning |", "|---|---|---|---|"]
         for column in table.columns:

@@ -268,6 +268,18 @@ PROBE_TABLES: dict[str, pa.Schema] = {
     "probe_windows": PROBE_WINDOWS,
 }
 """The tables of a probe of raw storage, which has no others."""
+STEPS = pa.schema(
+    [
+        column("run", pa.string(), "name of the run"),
+        column("variant", pa.string(), "name of the run's variant"),
+        column("repeat", pa.int32(), "number of the run among those of its variant, from 1"),
+        column("step", pa.string(), "name of the step"),
+        column("users", pa.int32(), "its virtual users", "users"),
+        column("measure_s", pa.float64(), "start of its measured interval"),
+        column("end_s", pa.float64(), "its end, the first second that is not part of it"),
+    ]
+)
+"""The steps of runs, which their manifests have, as a table for SQL."""
 
 
 # The states of Query Store as they are recorded: why it counts nothing, and what makes it count again.

@@ -20,13 +20,12 @@ import pyarrow as pa
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.processes import temporary_name
 from stallmark.record.reader import Record
-from stallmark.record.schema import ROWS_AT_ONCE
+from stallmark.record.schema import ROWS_AT_ONCE, STEPS
 from stallmark.stopping import hearing
 
 T = TypeVar("T")
 
 RUN = "run"
-STEPS = "steps"
 MEMORY = "512MiB"
 """Memory of DuckDB, which takes 80 % of the machine's by default; what needs more is spilled."""
 NODES = frozenset(("SELECT_NODE", "SET_OPERATION_NODE", "CTE_NODE", "RECURSIVE_CTE_NODE"))
@@ -34,17 +33,6 @@ NODES = frozenset(("SELECT_NODE", "SET_OPERATION_NODE", "CTE_NODE", "RECURSIVE_C
 TABLE_FUNCTIONS = frozenset(("generate_series", "range", "unnest"))
 """The functions that are allowed as tables. Others read files, run text as SQL, or change DuckDB itself."""
 INTERRUPTED_WITHIN_S = 5.0
-_STEP = pa.schema(
-    [
-        pa.field(RUN, pa.string()),
-        pa.field("variant", pa.string()),
-        pa.field("repeat", pa.int32()),
-        pa.field("step", pa.string()),
-        pa.field("users", pa.int32()),
-        pa.field("measure_s", pa.float64()),
-        pa.field("end_s", pa.float64()),
-    ]
-)
 
 
 class Answer(NamedTuple):
@@ -116,7 +104,7 @@ def answer(records: Sequence[Record], statement: str) -> Iterator[Answer]:
     ):
         for name, table in tables.items():
             connection.register(name, table)
-        connection.register(STEPS, _steps(runs))
+        connection.register("steps", _steps(runs))
         try:
             select = _only_select(connection, statement)
             _interruptible(connection, lambda: connection.execute(select))
@@ -126,7 +114,7 @@ def answer(records: Sequence[Record], statement: str) -> Iterator[Answer]:
             for table in tables.values():
                 if table.error:
                     raise table.error from None
-            raise _refusal(error, [*tables, STEPS]) from None
+            raise _refusal(error, [*tables, "steps"]) from None
 
 
 def _connected(folder: Path) -> duckdb.DuckDBPyConnection:
@@ -180,7 +168,7 @@ def _steps(runs: Mapping[str, Record]) -> pa.Table:
         for run, record in runs.items()
         for step in record.manifest.steps
     ]
-    return pa.Table.from_pylist(rows, _STEP)
+    return pa.Table.from_pylist(rows, STEPS)
 
 
 def _only_select(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
