@@ -175,10 +175,9 @@ def _only_select(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Sta
     """Return the SELECT in a text. Raise StallmarkError for anything but one SELECT over tables, duckdb.Error for
     what is not SQL."""
     statements = connection.extract_statements(text)
-    kinds = [statement.type.name for statement in statements]
     # Refused before it runs: DuckDB would execute every statement of the text.
-    if kinds != ["SELECT"]:
-        raise _not_answered(kinds)
+    if [statement.type.name for statement in statements] != ["SELECT"]:
+        raise _not_answered([_verb(statement) for statement in statements])
     [[serialized]] = connection.execute("SELECT json_serialize_sql(?)", [text]).fetchall()
     tree = json.loads(serialized)
     if tree["error"]:
@@ -193,6 +192,12 @@ def _only_select(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Sta
             f"A SELECT reads the tables of the runs, and not {others[0]}(): name one of these tables in its place."
         )
     return statements[0]
+
+
+def _verb(statement: duckdb.Statement) -> str:
+    """Return the verb of a statement. DuckDB has one kind for several, such as LOAD for INSTALL."""
+    kind, word = statement.type.name, re.split(r"\W", statement.query, maxsplit=1)[0].upper()
+    return kind if kind == "SELECT" or word in ("WITH", "") else word
 
 
 def _not_answered(kinds: Sequence[str]) -> StallmarkError:
