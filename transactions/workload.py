@@ -257,6 +257,8 @@ class Workload:
     without SQLAlchemy, in half the time."""
     package: str
     """The package that has the SQL of its transactions."""
+    derived_from: str | None = None
+    """The benchmark it is derived from; its results are not results of that benchmark."""
     called: Sequence[str] = ()
     """The files of procedures that those of several transactions call."""
     conditions: Sequence[Condition] = ()

@@ -155,6 +155,12 @@ def test_what_is_true_of_these_runs_alone_comes_before_what_is_true_of_any(tmp_p
     assert kinds.index("io_above_device") < kinds.index("derived_workload") and "io_above_device" in kinds[:2]
 
 
+def test_a_workload_is_derived_from_what_its_record_names(tmp_path):
+    folder = changed(make_run(tmp_path / "b", ABOVE), workload={"name": "shop", "derived_from": "TPC-C"})
+    kinds = {one.kind: one.facts for one in summarise([Record(folder)]).cautions}
+    assert kinds[CautionKind.DERIVED] == {"workload": "shop", "model": "TPC-C"}
+
+
 # Cautions about an array that was reconfigured between variants.
 
 

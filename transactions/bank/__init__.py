@@ -64,6 +64,7 @@ WORKLOAD = Workload(
     tables="stallmark.schema.bank.tables",
     conditions=Condition.read_all(__name__),
     package=__name__,
+    derived_from="TPC-B",
     cells_by="branches",
     users=UserLoad({Transfer: 1}, share=_share, counted={Transfer: "SELECT COUNT(*) FROM bank.history"}),
 )

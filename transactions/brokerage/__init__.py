@@ -63,6 +63,7 @@ WORKLOAD = Workload(
     schema="brokerage",
     tables="stallmark.schema.brokerage.tables",
     package=__name__,
+    derived_from="TPC-E",
     cells_by="customers",
     conditions=Condition.read_all(__name__),
     numbers=_numbers,

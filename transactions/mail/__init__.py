@@ -335,6 +335,7 @@ WORKLOAD = Workload(
     schema="mail",
     tables="stallmark.schema.mail.tables",
     package=__name__,
+    derived_from="Jetstress",
     called=("message_at",),
     cells_by="mailboxes",
     conditions=Condition.read_all(__name__),

@@ -349,6 +349,7 @@ WORKLOAD = Workload(
     schema="warehouse",
     tables="stallmark.schema.warehouse.tables",
     package=__name__,
+    derived_from="TPC-H",
     conditions=Condition.read_all(__name__),
     numbers=_numbers,
     build_mib_per_s=25,

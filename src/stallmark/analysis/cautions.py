@@ -28,6 +28,7 @@ IO_METHOD, IN_THE_SESSION = "io_method", "sync"
 """PostgreSQL's setting from version 18 on, and its value if each session does its own reads and waits for them."""
 
 _DERIVED_FROM = {"bank": "TPC-B", "brokerage": "TPC-E", "mail": "Jetstress", "warehouse": "TPC-H"}
+"""The benchmarks of workloads in older records, which do not name them."""
 
 
 class CautionKind(Kind):
@@ -146,9 +147,10 @@ def _steadiness(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 
 
 def _load(runs: Sequence[RunSummary]) -> Iterator[Finding]:
-    workloads = {run.manifest.workload.name for run in runs}
-    for name in sorted(w for w in workloads if w in _DERIVED_FROM):
-        yield caution(CautionKind.DERIVED, workload=name, model=_DERIVED_FROM[name])
+    workloads = {run.manifest.workload.name: run.manifest.workload.derived_from for run in runs}
+    for name, noted in sorted(workloads.items()):
+        if model := noted or _DERIVED_FROM.get(name):
+            yield caution(CautionKind.DERIVED, workload=name, model=model)
     alone = [run.manifest for run in runs if not run.manifest.load_machines]
     if any(_is_seen(run.collectors.get("host")) for run in alone):
         yield caution(CautionKind.LOCAL_DRIVER)

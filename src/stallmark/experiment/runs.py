@@ -280,7 +280,7 @@ class QueryRun(AnyRun):
         self._done = 0
 
     def _work(self) -> Work:
-        return work_of_queries(self._scenario, self._workload, self._dops())
+        return work_of_queries(self._scenario, self._dops())
 
     def _mend(self) -> None:
         if left := self._refresh.pending():

@@ -21,7 +21,7 @@ from stallmark.record.manifest.workload import Workload as RecordedWorkload
 from stallmark.redact import sql_without_secrets
 from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad, transactions_of
 from stallmark.scenarios.load import objective as described_slo
-from stallmark.scenarios.model import QueryScenario, Scenario, TimedScenario, Variant
+from stallmark.scenarios.model import QueryScenario, Scenario, TimedScenario, Variant, WorkloadChoice
 from stallmark.scenarios.timed import PlannedStep
 from stallmark.stats.thresholds import PERCENTILES
 from stallmark.transactions import find_workload
@@ -159,10 +159,8 @@ def work_of_loads(scenario: TimedScenario, variant: Variant, dialect: str, most_
         [described], [load] = loads, scenario.loads_of(variant).values()
         assert described.workload
         return Work(described.workload, steps_of(timeline, load.arrival_plan()), search=_search(scenario, variant))
-    contents = scenario.contents
-    version = find_workload(contents.name).version
     return Work(
-        RecordedWorkload(name=contents.name, scale=contents.scale, seed=contents.seed, version=version),
+        _recorded(scenario.contents, scenario.contents.scale),
         tuple(
             step.changed(
                 alone=planned.alone,
@@ -192,6 +190,17 @@ def _search(scenario: TimedScenario, variant: Variant) -> Search | None:
     return Search(load=searched.load, of=search.of, low=search.from_, high=search.to, tolerance=search.tolerance)
 
 
+def _recorded(choice: WorkloadChoice, scale: Mapping[str, int | float]) -> RecordedWorkload:
+    workload = find_workload(choice.name)
+    return RecordedWorkload(
+        name=choice.name,
+        scale=dict(scale),
+        seed=choice.seed,
+        version=workload.version,
+        derived_from=workload.derived_from,
+    )
+
+
 def _load(
     scenario: TimedScenario, name: str, load: Load, steps: Sequence[PlannedStep], background_sessions: int, dialect: str
 ) -> RecordedLoad:
@@ -206,22 +215,17 @@ def _load(
     arrivals, choice = load.arrival_plan(), load.choice(scenario.contents.seed)
     common |= {"arrivals": arrivals.kind, "rate": arrivals.rate}
     scale = dict(scenario.scale_of(choice))
-    workload = find_workload(choice.name)
     if isinstance(load, StreamsLoad):
-        queries = RecordedWorkload(name=choice.name, scale=scale, seed=choice.seed, version=workload.version)
-        return RecordedLoad(kind="streams", workload=queries, timeout_s=load.timeout, **common)
+        return RecordedLoad(kind="streams", workload=_recorded(choice, scale), timeout_s=load.timeout, **common)
+    workload = find_workload(choice.name)
     return RecordedLoad(
         kind="users",
         think_ms=arrivals.think_ms,
         timeout_s=load.call_timeout,
         thresholds=tuple(load.thresholds),
-        workload=RecordedWorkload(
-            name=choice.name,
-            scale=scale,
-            seed=choice.seed,
+        workload=_recorded(choice, scale).changed(
             mix=choice.mix,
             locality=choice.locality,
-            version=workload.version,
             transactions=tuple(_transactions(workload, choice.deck())),
             statements=tuple(
                 RecordedStatement(
@@ -251,11 +255,11 @@ def on_machines(manifest: Manifest, sessions: Mapping[str, int]) -> dict[str, An
     }
 
 
-def work_of_queries(scenario: QueryScenario, workload: Workload, dops: Sequence[int | None]) -> Work:
+def work_of_queries(scenario: QueryScenario, dops: Sequence[int | None]) -> Work:
     """Describe what streams do. `dops`: those that queries are to have, None as the server is set."""
     choice, asked = scenario.workload, scenario.queries
     return Work(
-        RecordedWorkload(name=choice.name, scale=choice.scale, seed=choice.seed, version=workload.version),
+        _recorded(choice, choice.scale),
         queries=Queries(
             run=asked.run,
             phases=tuple(asked.phases),

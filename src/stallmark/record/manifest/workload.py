@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from stallmark.record.manifest.course import LeftWaiting, ManifestPart, RunSecond
 from stallmark.record.manifest.storage import DirectIo, ServiceLevelObjective
@@ -241,6 +241,7 @@ class Workload(ManifestPart):
         scale: in the workload's own measures.
         trades_per_account: mean depth of the brokerage's history.
         version: of the rows, the inputs and the procedures.
+        derived_from: the benchmark it is derived from. Missing without one, and in older records.
         statements: statements of a user's own SQL, in the order of its files.
         background_sessions: number of sessions for transactions that no virtual user starts.
     """
@@ -252,6 +253,7 @@ class Workload(ManifestPart):
     mix: dict[str, float] | None = None
     locality: float = 0.0
     version: int | None = None
+    derived_from: str | None = Field(default=None, exclude_if=lambda benchmark: benchmark is None)
     transactions: tuple[Transaction, ...] = ()
     statements: tuple[Statement, ...] = ()
     primary: str | None = None

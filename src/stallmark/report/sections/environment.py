@@ -56,7 +56,7 @@ def facts(experiment: ExperimentSummary) -> list[Pairs]:
 
 def _sections(manifest: Manifest) -> dict[str, Mapping[str, Any]]:
     ratio = manifest.database.compressibility
-    elsewhere = {"transactions", "statements", "counted"}  # shown where they matter
+    elsewhere = {"derived_from", "transactions", "statements", "counted"}  # shown where they matter
     workload = {name: value for name, value in manifest.workload.facts().items() if value and name not in elsewhere}
     return {
         "Workload": {name: format.display_name(value) for name, value in flatten(workload)}
