@@ -5,7 +5,12 @@
 
 A figure's walk goes through the functions and classes of FIGURES, in their order. They are looked up by their names: a
 walk survives a move, and ends the command if a name is gone. Between two of them it takes the shortest way of imports.
-The other walks count the files that name a thing of today, and so those that the next such thing would touch.
+
+The other walks count the files that name a thing of today, and so those that the next such thing would touch: Python,
+SQL and templates of the package, and pyproject.toml. A file counts if its own name has the thing's, or its code names
+it: its classes, functions, tables, columns, or its word as a string. Docstrings, comments, tests, documentation,
+scenarios and generated schemas do not count. Each file of the thing's own counts, a folder of its own once. Files that
+name a thing only as an example, or for older records, count too.
 """
 
 import argparse
@@ -40,15 +45,25 @@ FIGURES = {
 """The stages of a figure, from where it is measured to where it is shown: names, with a part of the path if several
 files have them."""
 NAMED = {
-    "a collector, stored and shown (log space)": r"\blog_space\b|\bLogSpace\b",
-    "a finding with its sentence (executor's CPU)": r"\bEXECUTOR_CPU = |ValidityKind\.EXECUTOR_CPU\b",
-    "a workload, outside its folders (mail)": r"""["']mail["']|\bmail\.(tables|context)\b""",
-    "a kind of run, outside its folders (probe)": r'\b(PROBES|probe_document|summarise_probes)\b|\bkind == "probe"',
-    "a kind of experiment, outside its folder (sizing)": r"(?<!-)\bsizing\b|\bSizing",
+    "a collector, stored and shown (log space)": r"\b(LogSpace|log_space|dm_db_log_space_usage|reuse_wait|kept_by)\b",
+    "a finding with its sentence (executor's CPU)": r"\bEXECUTOR_CPU\b",
+    "a workload (bank)": r"'bank'|\b(schema|loaders|transactions)[./]bank\b",
+    "a workload with a history to judge (brokerage)": (
+        r"'brokerage'|\b(schema|loaders|transactions)[./]brokerage\b|OF_BROKERAGE|[Tt]rade_?[Hh]istory|SHALLOW"
+    ),
+    "a workload with a unit of I/O (mail)": r"\b(schema|loaders|transactions)[./]mail\b|'mail': '|[Mm]ailbox|MailIo",
+    "a workload of queries (warehouse)": r"'warehouse'|\b(schema|loaders|transactions)[./]warehouse\b",
+    "a kind of run (probe)": (
+        r"\bProbe(Scenario|Variant|Steps|Plan|Place|Run|Experiment)\b|\bPROBES?(_TABLES|_STEPS|_HISTOGRAM|_WINDOWS)?\b"
+        r"|\bprobe_(plan|document|steps|histogram|windows)\b|\b(run|record|summarise|_estimate)_probes?(_scenario)?\b"
+        r"|\bRawRunner\b|'probe': '[A-Z]|\bprobe\.py"
+    ),
+    "a kind of experiment (sizing)": r"(?<!-)\bsizing\b|\bSizing|\bSIZING\b",
 }
-"""Words that name a thing of today wherever it is touched."""
-FOLDERS = r"^(schema|loaders|transactions)/mail|^(analysis|report)/probe\.py|^sizing/"
-"""Folders and files that such a thing has of its own: nothing else is in them, so they are the thing."""
+"""Names of a thing of today, as its files and its code have them. A kind of run is also made around other runs: the
+comparisons of those are not counted."""
+FOLDERS = re.compile(r"(schema|loaders|transactions)/(bank|brokerage|mail|warehouse)/|sizing/")
+"""The folders of such things."""
 
 
 def main() -> int:
@@ -69,9 +84,11 @@ class House:
     """The files of a package, what each defines and imports."""
 
     def __init__(self, root: Path):
-        self._root = root
-        self._texts = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in _files(root)}
-        trees = {file: ast.parse(text) for file, text in self._texts.items() if file.endswith(".py")}
+        paths = {path.relative_to(root).as_posix(): path for path in _files(root)}
+        paths["pyproject.toml"] = root.parent.parent / "pyproject.toml"
+        self._code = {file: path.read_text(encoding="utf-8") for file, path in paths.items()}
+        trees = {file: ast.parse(text) for file, text in self._code.items() if file.endswith(".py")}
+        self._code |= {file: ast.unparse(_Undocumented().visit(tree)) for file, tree in trees.items()}
         self._modules = {_module(file, root.name): file for file in trees}
         self._defining: dict[str, list[str]] = defaultdict(list)
         self._neighbours: dict[str, set[str]] = defaultdict(set)
@@ -93,16 +110,16 @@ class House:
         return files
 
     def naming(self, words: str) -> list[str]:
-        """Return the files in which this expression is met, folders of the thing's own apart."""
-        return [
-            file
-            for file, text in sorted(self._texts.items())
-            if re.search(words, text) and not re.search(FOLDERS, file)
-        ]
+        """Return the files whose name or code has this expression, a folder of the thing's own in place of its files.
+        Exit if none has."""
+        named = [file for file, code in self._code.items() if re.search(words, f"{file}\n{code}")]
+        if not named:
+            sys.exit(f"No file names {words}: name the thing anew in NAMED.")
+        return sorted({folder[0] if (folder := FOLDERS.match(file)) else file for file in named})
 
     def _file(self, stage: str) -> str:
         """Return the file of a stage. Exit if there is none, or several."""
-        if stage in self._texts:
+        if stage in self._code:
             return stage
         part, _, name = stage.rpartition(":")
         files = [file for file in self._defining[name] if part in file]
@@ -135,6 +152,13 @@ class House:
 
 COMMON = 40
 """A module with so many neighbours (errors, format) is common ground, and no figure passes through it."""
+
+
+class _Undocumented(ast.NodeTransformer):
+    """Removes docstrings; comments are not in a tree."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        return None if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str) else node
 
 
 def _files(root: Path) -> Iterator[Path]:
