@@ -20,7 +20,7 @@ from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from support.manifests import a_manifest
 
-THINKING = Arrivals(think_ms=20)
+THINKING = Arrivals(think_ms=100)
 """Of users who leave the machine some time."""
 
 
