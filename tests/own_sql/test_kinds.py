@@ -33,7 +33,7 @@ BANK = {"workload": "bank", "scale": {"branches": 1}, "users": 1}
 OPEN = {"arrivals": {"kind": "poisson", "rate": 50}}
 SLO = {"slo": {"read": "10s", "transactions": ["p95 < 10s"]}}
 ARRAY = {"emulated_array": {"data": {"spindles": 4, "read_ms": 1, "write_ms": 1, "sync_ms": 1, "mb_per_s": 150}}}
-SLOWLY = ARRAY | {"think_time": {"mean": "5ms"}}
+SLOWLY = {"think_time": {"mean": "20ms"}}
 OWN_ONLY = {"loads": {"mine": MINE}}
 BOTH = {"loads": {"mine": MINE, "bank": BANK}}
 
@@ -129,7 +129,9 @@ def written(tmp_path, name: str, **keys):
 @pytest.mark.server
 def test_a_curve_over_a_users_data_is_recorded_reported_compared_and_exported(wide, tmp_path, read_once):
     curve = {"curve": "auto", "from": "50 %", "to": "200 %", "sizes": 5, "tolerance": "50 %"}
-    path = written(tmp_path, "curve", workload={"sql": str(wide)}, buffer_pool=curve, start_cache="prefilled", **SLOWLY)
+    path = written(
+        tmp_path, "curve", workload={"sql": str(wide)}, buffer_pool=curve, start_cache="prefilled", **ARRAY, **SLOWLY
+    )
     place = ("--data-dir", tmp_path / "db", "--out", tmp_path / "runs")
     result = stallmark("run", path, "--users", 3, *place, "--json", "--quiet")
     assert result.exit_code == 0, result.output
@@ -155,7 +157,8 @@ def test_a_curve_over_a_users_data_is_recorded_reported_compared_and_exported(wi
 @pytest.mark.server
 def test_beside_a_bank_a_users_database_holds_nothing_of_ours(engine: ClusterEngine, shop, tmp_path):
     together = written(tmp_path, "together", **BOTH, reset="continue")
-    apart = written(tmp_path, "apart", **BOTH, databases={"bank": {}, "shop": {}}, reset="continue")
+    slow = {"loads": {name: load | SLOWLY for name, load in BOTH["loads"].items()}}
+    apart = written(tmp_path, "apart", **slow, databases={"bank": {}, "shop": {}}, reset="continue")
     restored = written(tmp_path, "restored", **BOTH, databases={"bank": {}, "shop": {}})
 
     def run(path, *options):

@@ -23,6 +23,7 @@ from stallmark.transactions import define
 from stallmark.transactions.workload import Outcome
 
 pytestmark = pytest.mark.server
+THINKS = ("--set", "think_time={mean: 50ms}")
 
 
 @newest
@@ -32,7 +33,7 @@ def test_a_quick_run_is_recorded_and_its_report_needs_no_folder(shop, engine, tm
     given = ("run", "--sql", folder, "--server", shop, "--users", 3, "--duration", "2s", "--out", tmp_path / "runs")
     refused = stallmark(*given)
     assert refused.exit_code == 3 and "--shared" in refused.output
-    result = stallmark(*given, "--shared", "--json", "--set", "warm_up=0s", "--set", "think_time={mean: 20ms}")
+    result = stallmark(*given, "--shared", "--json", "--set", "warm_up=0s", *THINKS)
     assert result.exit_code == 0, result.output
     for file in sorted(folder.rglob("*.*"), reverse=True):
         file.unlink()
@@ -49,9 +50,6 @@ def test_a_quick_run_is_recorded_and_its_report_needs_no_folder(shop, engine, tm
     [(rented, counted)] = engine.query("SELECT (SELECT count(*) FROM rental), sum(rentals) FROM customer")
     assert rented == counted > 0
     assert engine.query("SELECT nspname FROM pg_namespace WHERE nspname = 'stallmark'") == []
-
-
-THINKS = ("--set", "think_time={mean: 50ms}")
 
 
 def scheduled_run(empty, folder, yaml: str, *options: str):
@@ -309,7 +307,7 @@ def test_a_record_has_no_secret(empty, engine, tmp_path):
         tmp_path / "runs",
         "--json",
     )
-    result = stallmark(*given, "--set", "warm_up=0s")
+    result = stallmark(*given, "--set", "warm_up=0s", *THINKS)
     assert "hush" not in result.output and "not (hidden)!" in result.output
     [record] = find_records([next((tmp_path / "runs").iterdir())])
     made = record.manifest.model_dump_json()

@@ -19,7 +19,7 @@ from stallmark.record.reader import Record
 from stallmark.scenarios.read import read_document
 
 SCENARIO = {
-    "name": "resets", "workload": {"sql": str(STARTER)}, "users": 2, "think_time": {"mean": "20ms"},
+    "name": "resets", "workload": {"sql": str(STARTER)}, "users": 1, "think_time": {"mean": "50ms"},
     "warm_up": "0s", "measure": "1s", "repeats": 2,
     "variants": [{"name": "as it is"}],
 }  # fmt: skip
@@ -109,8 +109,8 @@ def test_a_command_is_run_before_every_run(shop, engine):
 @pytest.mark.server
 def test_an_embedded_database_is_made_again_if_no_copy_from_before_load_is_kept(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    embedded, slowly = ("--data-dir", "db", "--out", "runs"), ("--set", "think_time={mean: 20ms}")
-    quick = stallmark("run", "--sql", STARTER, "-c", 2, "-T", 1, "--set", "warm_up=0s", *slowly, *embedded)
+    embedded, slowly = ("--data-dir", "db", "--out", "runs"), ("--set", "think_time={mean: 50ms}")
+    quick = stallmark("run", "--sql", STARTER, "-c", 1, "-T", 1, "--set", "warm_up=0s", *slowly, *embedded)
     assert quick.exit_code == 0, quick.output
     YAML().dump(SCENARIO | {"reset": "restore", "repeats": 1}, Path("resets.yaml"))
     scenario = read_document(SCENARIO)
