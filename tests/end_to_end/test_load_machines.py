@@ -76,7 +76,7 @@ class Machines:
     def run(self, count: int = 2, **changes: object) -> tuple[str, ...]:
         """The command for one."""
         where = ("--expect-workers", str(count), "--master-bind-port", str(self.port))
-        return ("run", self.tool.scenario(**changes), *where)
+        return ("run", self.tool.scenario(**{"users": 2} | changes), *where)
 
     def measuring(self, command: Command) -> Path:
         """The folder of the run, when load has been driven against the server."""

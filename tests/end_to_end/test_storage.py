@@ -74,7 +74,7 @@ def variant(read_ms: float) -> dict[str, object]:
 @needs_fio
 def test_an_injected_delay_is_probed_found_blamed_on_reads_and_measured(shared: Tool):
     probe = {"size": "32MiB", "seconds": "1s", "patterns": ["8k-random-read"], "outstanding": [1]}
-    measured = {"start_cache": "prefilled", "think_time": None, "warm_up": "1s", "measure": "3s"}
+    measured = {"start_cache": "prefilled", "users": 2, "think_time": None, "warm_up": "1s", "measure": "3s"}
     variants = [variant(SLOW_MS), variant(FAST_MS)]
     code, said = shared.run("run", shared.scenario(variants=variants, probe=probe, **measured))
     assert code in (0, 4), said
@@ -102,7 +102,7 @@ BLOCK = 262_144
 LOADS: dict[str, Any] = {
     "workload": None, "users": None, "think_time": None,
     "loads": {
-        "bank": {"workload": "bank", "scale": {"branches": 1}, "users": 2, "think_time": {"mean": "20ms"}},
+        "bank": {"workload": "bank", "scale": {"branches": 1}, "users": 1, "think_time": {"mean": "50ms"}},
         "scan": {"raw": "scan", "rate": "10 MB/s", "size": "32MiB"},
     },
     "emulated_array": {"data": {"spindles": 4, "read_ms": 2, "write_ms": 2, "sync_ms": 1, "mb_per_s": 200}},

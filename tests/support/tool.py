@@ -31,8 +31,8 @@ MINI: dict[str, Any] = {
     "answers": "Does the whole chain work?",
     "needs": "Nothing.",
     "workload": {"name": "bank", "scale": {"branches": 1}},
-    "users": 2,
-    "think_time": {"mean": "20ms"},  # else the load has both cores for itself
+    "users": 1,  # one executor
+    "think_time": {"mean": "50ms"},  # else the load has both cores for itself
     "warm_up": "0s",
     "measure": "1s",
     "start_cache": "as it is",
