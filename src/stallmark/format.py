@@ -90,7 +90,7 @@ def whole(value: float | None) -> str:
 
 
 def in_units(size: int) -> Callable[[float | None], str]:
-    """Return how to write a quantity as a number of units of this size."""
+    """Return a function that writes a quantity as a number of units of this size."""
     return lambda value: number(None if value is None else value / size)
 
 
