@@ -298,8 +298,8 @@ class Shown(NamedTuple):
     importance: int = 0
 
 
-def words(title: str, write: Callable[[Any], str] = str) -> Shown:
-    return Shown(title, write, is_word=True)
+def words(title: str, write: Callable[[Any], str] = str, group: str = "") -> Shown:
+    return Shown(title, write, group, is_word=True)
 
 
 def in_lower_case(name: str | None) -> str:

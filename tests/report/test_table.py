@@ -138,13 +138,14 @@ class Drive:
 
 
 def test_a_row_declares_its_columns_with_its_fields():
-    rows = Rows([("a", Drive("sda", 1, 4.25, 0.5)), ("b", Drive("sdb", 2, None, 1))])
+    rows = Rows([("a", Drive("sda", 1, 4.25, 0.5)), ("b", Drive("sdb", 2, None, 1)), ("c", None)])
     table = rows.table(word("shelf", lambda row: row[0]), fields(Drive, lambda row: row[1]))
     assert table.header == ["shelf", "drive", "ms", "full"] and table.words == {0, 1}
     assert table.groups == [("", 2), ("Reads", 1), ("", 1)] and table.importance == {2: 2}
     assert [list(map(str, row)) for row in table.rows] == [
         ["a", "sda", "4.25", format.share(0.5)],
         ["b", "sdb", format.NONE, format.share(1)],
+        ["c", format.NONE, format.NONE, format.NONE],
     ]
     assert [column.title for column in fields(Drive, groups=("Reads",))] == ["ms"]
 

@@ -22,7 +22,7 @@ from stallmark import format
 from stallmark.analysis.finding import Finding, caution, info, invalid
 from stallmark.analysis.probe import Differs, ProbeKind, array_memory_caution, is_sustained
 from stallmark.analysis.read.server_summary import IoSummary
-from stallmark.format import Shown
+from stallmark.format import Shown, words
 from stallmark.record.devices import dram_of, is_data_emulated
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.storage import Pattern, ProbeResult, ProbeStep
@@ -43,12 +43,12 @@ DRIFTED, SAME, UNKNOWN = DriftVerdict
 class DriftRow:
     """One step of both probes."""
 
-    pattern: Pattern
-    outstanding: int
-    before_iops: float
-    after_iops: float
-    before_ms: float
-    after_ms: float
+    pattern: Annotated[Pattern, words("probe", lambda pattern: pattern.title)]
+    outstanding: Annotated[int, Shown("outstanding", str)]
+    before_iops: Annotated[float, Shown("I/Os per s before")]
+    after_iops: Annotated[float, Shown("after")]
+    before_ms: Annotated[float, Shown("ms before")]
+    after_ms: Annotated[float, Shown("after")]
     ratio: float  # I/Os per second, after ÷ before
     low: float | None  # interval of `ratio`; None if the variation within a step is unknown
     high: float | None

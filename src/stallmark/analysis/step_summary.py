@@ -6,6 +6,7 @@ reads would have given.
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
 
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.probe_comparison import AgainstProbe
@@ -23,6 +24,7 @@ from stallmark.analysis.read.waits import BlockedPair
 from stallmark.analysis.service_level import ServiceLevel
 from stallmark.analysis.steady import Steadiness
 from stallmark.analysis.validity_gates import Gate
+from stallmark.format import Shown, words
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.workload import Waited
 from stallmark.stats.inference import Correlation
@@ -178,6 +180,9 @@ class Association:
         return self.low > 0 or self.high < 0
 
 
+_MEASURED = "As measured"
+
+
 @dataclass(frozen=True)
 class Demands:
     """The parameters of the closed model of a step. Times are ms per transaction of users."""
@@ -185,9 +190,9 @@ class Demands:
     users: float
     think_ms: float  # user's cycle outside the response time, the driver's own overhead included
     rate: float  # transactions of the users' per second, committed or rolled back
-    tps: float  # the step's result; taken to keep its ratio to `rate`
-    read_ms: float  # time of a single read
-    read_source: Source
+    read_ms: Annotated[float, Shown("read ms", group=_MEASURED)]  # time of a single read
+    read_source: Annotated[Source, words("counted by", group=_MEASURED)]
+    tps: Annotated[float, Shown("TPS", group=_MEASURED)]  # the step's result; taken to keep its ratio to `rate`
     read_part_ms: float
     read_volume_ms: float  # `read_part_ms` by the counters: reads per transaction × read_ms
     lock_ms: float

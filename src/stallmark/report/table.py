@@ -108,12 +108,13 @@ def numbers(
 
 
 def fields(row: type, part: Callable[[T], Any] = lambda item: item, groups: Container[str] | None = None) -> Columns[T]:
-    """Return the columns that the class of a row declares with its fields; `part` of an item is that row. With `groups`
-    those below these titles alone."""
+    """Return the columns that the class of a row declares with its fields; `part` of an item is that row, or None. With
+    `groups` those below these titles alone."""
 
     def column(name: str, shown: Shown) -> Column[T]:
         def cell(item: T) -> str:
-            return shown.write(getattr(part(item), name))
+            known = part(item)
+            return format.NONE if known is None else shown.write(getattr(known, name))
 
         return Column(shown.title, cell, shown.is_word, shown.importance, shown.group)
 

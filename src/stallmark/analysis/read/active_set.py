@@ -35,12 +35,13 @@ class ActiveSet:
     not known."""
 
     counted_bytes: int | None  # different extents that were read or written
-    minute_bytes: int | None  # the same, in a minute: the median over the measured interval's full minutes
+    minute_bytes: Annotated[int | None, Shown("in a minute", format.size)]
+    """The same, in a minute: the median over the measured interval's full minutes."""
     extent_bytes: int | None
     at_most_bytes: int | None  # bound if not counted: the bytes moved, or the database
     dram_bytes: int | None
     flash_bytes: int | None
-    database_bytes: int | None
+    database_bytes: Annotated[int | None, Shown("database", format.size)]
     warnings: list[Finding]
 
     @property

@@ -30,7 +30,7 @@ from stallmark.report.figures import (
     scatter,
     stacked,
 )
-from stallmark.report.table import Cell, Rows, Table, group, named_rows, number, numbers, word
+from stallmark.report.table import Cell, Rows, Table, fields, group, named_rows, number, numbers, word
 from stallmark.report.text import PART_NAMES, reading, sentence
 from stallmark.report.text import cause as words
 from stallmark.report.text.device import law_words
@@ -240,20 +240,10 @@ def predicted_throughput(experiment: ExperimentSummary) -> Table | None:
     rows = step_rows(experiment, lambda step: [step.cause] if step.cause and step.cause.predictions else [])
     times = [prediction.read_ms for cause in rows.items[:1] for prediction in cause.predictions]
     return rows.table_if_any(
-        group(
-            "As measured",
-            number("read ms", lambda cause: _demands(cause).read_ms),
-            word("counted by", lambda cause: _demands(cause).read_source),
-            number("TPS", lambda cause: _demands(cause).tps),
-        ),
+        fields(Demands, lambda cause: cause.demands),
         group("If reads took", numbers(times, lambda ms: f"{format.number(ms)} ms", _predicted)),
         notes=[words.PREDICTED],
     )
-
-
-def _demands(cause: StepCause) -> Demands:
-    assert cause.demands is not None
-    return cause.demands
 
 
 def _predicted(cause: StepCause, read_ms: float) -> str:

@@ -247,12 +247,7 @@ def drift_table(drifts: Sequence[tuple[Sequence[str], Drift]]) -> Table:
     labelled = [(during(names), drift) for names, drift in drifts]
     rows = [(label, (drift, row)) for label, drift in labelled for row in drift.rows or (None,)]
     return named_rows("storage", rows).table(
-        word("probe", lambda pair: pair[1].pattern.title if pair[1] else format.NONE),
-        number("outstanding", lambda pair: str(pair[1].outstanding) if pair[1] else None),
-        number("I/Os per s before", lambda pair: pair[1].before_iops if pair[1] else None),
-        number("after", lambda pair: pair[1].after_iops if pair[1] else None),
-        number("ms before", lambda pair: pair[1].before_ms if pair[1] else None),
-        number("after", lambda pair: pair[1].after_ms if pair[1] else None),
+        fields(DriftRow, lambda pair: pair[1]),
         number("change", lambda pair: _change(pair[1]) if pair[1] else None),
         word("verdict", lambda pair: _verdict((pair[1] or pair[0]).verdict)),
         notes=dict.fromkeys(f"{label}: {sentence(drift.finding)}" for label, drift in labelled),
@@ -336,8 +331,7 @@ def active(experiment: ExperimentSummary) -> Table | None:
     how = f" in extents of {' or '.join(map(format.size, extents))}" if extents else ""
     return rows.table_if_any(
         number("active", _active_size),
-        number("in a minute", lambda active: active.minute_bytes, format.size),
-        number("database", lambda active: active.database_bytes, format.size),
+        fields(ActiveSet),
         number(
             "array’s DRAM", lambda active: Cell(format.size(active.dram_bytes), "apart" if active.fits_dram else "")
         ),
