@@ -17,7 +17,7 @@ import stallmark.analysis
 import stallmark.report
 from stallmark import format
 from stallmark.analysis.bottleneck import device_verdict
-from stallmark.analysis.read.server_summary import OF_MEMORY, OF_THE_REST, ServerState
+from stallmark.analysis.read.server_summary import OF_MEMORY, OF_REPLICAS, OF_THE_REST, ServerState
 from stallmark.format import Shown, shown_fields, words
 from stallmark.report.table import (
     Cell,
@@ -156,7 +156,7 @@ def test_every_row_that_declares_columns_is_in_a_table():
     declaring = {kind.__name__ for kind in classes if "Shown(" in str(vars(kind).get("__annotations__"))}
     source = "".join(file.read_text(encoding="utf-8") for file in Path(stallmark.report.__path__[0]).rglob("*.py"))
     assert len(declaring) > 10 and declaring <= set(re.findall(r"fields\((\w+)", source))
-    assert {shown.group for _, shown in shown_fields(ServerState)} == {*OF_MEMORY, *OF_THE_REST}
+    assert {shown.group for _, shown in shown_fields(ServerState)} == {*OF_MEMORY, *OF_THE_REST, *OF_REPLICAS}
 
 
 @pytest.mark.parametrize("experiment", [given.buffer_pool(), given.buffer_pool(3), given.user_ramp(), given.devices()])

@@ -211,9 +211,9 @@ class LogState:
     """The reason that most often kept the log from being reused."""
 
 
-_POOL, _MEMORY, _SERVER = "Buffer pool, pages", "Memory", "Server"
-OF_MEMORY, OF_THE_REST = (_POOL, _MEMORY), ("", _SERVER)
-"""The groups of the columns in both tables of the state."""
+_POOL, _MEMORY, _SERVER, _COMMITS = "Buffer pool, pages", "Memory", "Server", "Commits"
+OF_MEMORY, OF_THE_REST, OF_REPLICAS = (_POOL, _MEMORY), ("", _SERVER), (_COMMITS,)
+"""The groups of the columns in each table of the state."""
 
 
 @dataclass(frozen=True)
@@ -250,8 +250,9 @@ class ServerState:
     """Queries that waited for memory; the most seen."""
     cpu_busy_share: float | None = None  # the server's machine, by its notes of every minute
     cpu_process_share: float | None = None  # the same CPUs, used by the server's process
-    commit_delay_ms: float | None = None  # mean of commits that waited for replicas; None without any
-    delayed_per_s: float | None = None  # commits that waited for replicas
+    delayed_per_s: Annotated[float | None, Shown("delayed/s", group=_COMMITS)] = None
+    """Commits that waited for replicas."""
+    commit_delay_ms: Annotated[float | None, Shown("ms each", group=_COMMITS)] = None  # None without any
     replicas: list[ReplicaState] = field(default_factory=list)
     contents: list[PoolContent] = field(default_factory=list)
     statistics_updated: list[str] = field(default_factory=list)  # table and name

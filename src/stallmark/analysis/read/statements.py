@@ -20,7 +20,7 @@ from stallmark.analysis.read.rises import Codes
 from stallmark.analysis.read.server_summary import delta_over
 from stallmark.analysis.read.throughput import Latencies, Load
 from stallmark.analysis.read.times import Interval, ReadKind, first_of_runs, numbers_of, rows_with_times, sample_times
-from stallmark.format import Shown
+from stallmark.format import Shown, words
 from stallmark.record.manifest.workload import Workload
 from stallmark.record.reader import Record
 
@@ -99,9 +99,9 @@ _COUNTS = ("executions", "worker_us", "elapsed_us", "physical_reads", "logical_r
 class StatementSummary:
     """One statement of a procedure, in all over the `seconds` that the plan cache was seen for."""
 
-    procedure: str
+    procedure: Annotated[str, words("procedure")]
     position: int  # characters of the procedure's text before it
-    text: str  # beginning of the text
+    text: Annotated[str, words("statement")]  # beginning of the text
     plans: tuple[str, ...]  # hashes of their shapes, the one executed most first
     executions: int
     physical_reads: float  # pages

@@ -13,6 +13,7 @@ from stallmark.analysis.read.io_latency import IoLatencySummary
 from stallmark.analysis.read.server_io import AUTOVACUUM, FileSummary, ProcessIo
 from stallmark.analysis.read.server_summary import (
     OF_MEMORY,
+    OF_REPLICAS,
     OF_THE_REST,
     IoSummary,
     LogState,
@@ -210,11 +211,7 @@ def replicas(experiment: ExperimentSummary) -> Table | None:
     """Return the other replicas of our database, or None without replicas."""
     return step_rows(experiment, _replicas).table_if_any(
         fields(ReplicaState, lambda row: row[1]),
-        group(
-            "Commits",
-            number("delayed/s", lambda row: row[0].delayed_per_s),
-            number("ms each", lambda row: row[0].commit_delay_ms),
-        ),
+        fields(ServerState, lambda row: row[0], OF_REPLICAS),
         notes=[words.REPLICAS],
     )
 

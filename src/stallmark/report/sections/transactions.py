@@ -294,8 +294,7 @@ _BY: tuple[Callable[[StatementSummary], float], ...] = (
 def statements(experiment: ExperimentSummary) -> Table | None:
     """Return the top statements of every step by reads, CPU and waiting, or None if the server does not report them."""
     return step_rows(experiment, _with_shares).table_if_any(
-        word("procedure", lambda row: row[0].procedure),
-        word("statement", lambda row: row[0].text),
+        fields(StatementSummary, lambda row: row[0]),
         number("per s", lambda row: _rate(row[0])),
         group(
             "Share of all statements’",
