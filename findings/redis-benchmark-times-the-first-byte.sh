@@ -14,8 +14,8 @@
 #   GET of 1 MB: 120 ms by the rate of 8 per second; average 1.1 ms, p50 0.5, maximum 6.5
 #   GET of 100 kB, 10 at a time: 118 ms by the rate of 85 per second; average 1.0 ms, p50 0.4, maximum 5.2
 #   GET, and a pause of 6 s: 8.3 s in all, maximum 3.000 s
-# Source: documentation of Redis, "Redis benchmark" (nothing on either), and readHandler in redis-benchmark.c of 7.0.15
-# and of 8.0. Needs apt-get.
+# Source: redis-benchmark --help (nothing on either), and readHandler in redis-benchmark.c of Redis 7.0.15
+# and of 8.0-m01. Needs apt-get.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'kill "${server:-}" 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
