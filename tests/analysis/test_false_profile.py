@@ -18,9 +18,9 @@ from support.profiles import AT, DATA, GIB, LENGTH, LOG, Row, write_made_profile
 
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.profile import ProfileSummary, summarise_profile
-from stallmark.analysis.profile_intervals import Samples, sample_times
+from stallmark.analysis.profile_intervals import Samples, intervals_of, sample_times
 from stallmark.analysis.profile_rates import ProfileKind
-from stallmark.record.profile import ProfiledServer, Session, Waited, read_imported
+from stallmark.record.profile import ProfiledServer, Session, Source, Waited, read_profile, write_profile
 from stallmark.record.profile_counters import SAMPLES
 from stallmark.report.text import sentence
 
@@ -37,13 +37,15 @@ def summary(
     waits: Sequence[Waited] = (),
     longest_transaction_s: float | None = None,
     samples: Samples | None = None,
+    source: Source = "perfmon",
     **options: Any,
 ) -> ProfileSummary:
     """The summary of a profile of `count` intervals, with what no imported one has."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         made = write_made_profile(Path(folder) / "p", count, **options)
         more = {"waits": waits, "longest_transaction_s": longest_transaction_s}
-        intervals = replace(read_imported(made), **more)
+        intervals = replace(intervals_of(made), **more)
+        write_profile(made, read_profile(made).changed(source=source))
         patch.setattr("stallmark.analysis.profile.intervals_of", lambda *_: intervals)
         patch.setattr("stallmark.analysis.profile.samples_of", lambda _: samples)
         return summarise_profile(made)

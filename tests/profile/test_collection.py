@@ -11,7 +11,6 @@ from support.production import DAY, HOUR, MIDNIGHT, Production, direct
 from support.small_disks import fill, small_disk
 from support.tds.answers import Rows
 
-from stallmark.analysis import profile_intervals
 from stallmark.analysis.profile import summarise_profile
 from stallmark.analysis.profile_intervals import intervals_of, samples_of
 from stallmark.analysis.profile_rates import Measure, ProfileKind
@@ -21,7 +20,7 @@ from stallmark.profile import command
 from stallmark.profile.collection import Collection, CollectionProgress
 from stallmark.record.files import exclusive_folder
 from stallmark.record.profile import read_profile, write_profile
-from stallmark.record.profile_counters import ProfileWriter, last_sample, read_raw
+from stallmark.record.profile_counters import Profile, ProfileWriter, last_sample
 
 TEN_MINUTES = 600.0
 
@@ -47,7 +46,7 @@ def test_samples_are_taken_at_the_interval_and_at_the_end_and_do_not_drift(tmp_p
 def test_rows_that_are_as_they_were_are_not_stored_and_count_nothing(tmp_path, monkeypatch):
     """A state that never changes has one row, and is known in every interval."""
     folder = collected(Production(), monkeypatch, tmp_path / "p")
-    counters = read_raw(folder, "server_counters").to_pylist()
+    counters = Profile(folder).table("server_counters").to_pylist()
     assert len([row for row in counters if row["counter"] == "connections"]) == 1
     connections = intervals_of(folder).column("server.connections").tolist()
     assert set(connections) == {180.0} and len(connections) == 41
@@ -94,7 +93,7 @@ def test_a_kill_keeps_every_sample_and_a_sample_cut_in_the_middle_does_no_harm(t
     production.now = 330.0
     collected(production, monkeypatch, killed)
     assert [one.end for one in read_profile(killed).sessions] == ["killed", "complete"]
-    numbers = read_raw(killed, "samples").column("sample").to_pylist()
+    numbers = Profile(killed).table("samples").column("sample").to_pylist()
     assert numbers == sorted(set(numbers)) and whole not in numbers
     reads = summarise_profile(killed).means[Measure.READS]
     assert reads == pytest.approx(summarise_profile(folder).means[Measure.READS], rel=0.01)
@@ -157,13 +156,14 @@ def test_a_report_goes_by_one_look_at_the_samples_while_more_come(tmp_path, monk
     made = read_profile(folder)
     write_profile(folder, made.changed(sessions=[one.changed(cpu_s=1.0) for one in made.sessions]))
     looked: list[str] = []
+    whole = Profile.table
 
-    def growing(folder, name):
-        table = read_raw(folder, name)
+    def growing(profile, name):
+        table = whole(profile, name)
         looked.append(name)
         return table.slice(0, table.num_rows - 1) if looked.count(name) == 1 else table
 
-    monkeypatch.setattr(profile_intervals, "read_raw", growing)
+    monkeypatch.setattr(Profile, "table", growing)
     found = summarise_profile(folder)
     assert looked.count("samples") == 1
     assert ProfileKind.COST in {one.kind for one in found.cautions}
@@ -186,10 +186,13 @@ def test_an_anonymous_profile_names_nobody(tmp_path, monkeypatch):
     production = Production(outages=[(100, 200)])
     folder = collected(production, monkeypatch, tmp_path / "p", anonymous=True)
     every = b"".join(path.read_bytes() for path in folder.iterdir())
-    tables = [row for name in ("file_counters", "samples") for row in read_raw(folder, name).to_pylist()]
+    tables = [row for name in ("file_counters", "samples") for row in Profile(folder).table(name).to_pylist()]
     for name in ("Sales", "Web", "SQL-A", "db.example.com", "watcher", "secret", "msdb"):
         assert name.encode() not in every and name not in str(tables), name
-    assert {row["database"] for row in read_raw(folder, "file_counters").to_pylist()} >= {"database 5", "database 6"}
+    assert {row["database"] for row in Profile(folder).table("file_counters").to_pylist()} >= {
+        "database 5",
+        "database 6",
+    }
     assert summarise_profile(folder).manifest.server.name is None
 
 

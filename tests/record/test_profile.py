@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from stallmark.analysis.profile_intervals import intervals_of
 from stallmark.errors import StallmarkError
 from stallmark.record.profile import (
     FILE,
@@ -20,12 +21,11 @@ from stallmark.record.profile import (
     ProfileManifest,
     Session,
     is_profile,
-    read_imported,
     read_profile,
     write_imported,
     write_profile,
 )
-from stallmark.record.profile_counters import RAW_TABLES, SESSIONS_SEEN, raw_batches, read_raw
+from stallmark.record.profile_counters import RAW_TABLES, SESSIONS_SEEN, Profile
 
 AT = datetime(2026, 3, 2, 9, tzinfo=UTC)
 MADE = ProfileManifest(
@@ -49,7 +49,7 @@ def test_what_was_imported_is_read_as_it_was(tmp_path):
     folder = tmp_path / "profile"
     write_imported(folder, MADE, _tables())
     assert is_profile(folder) and read_profile(folder).changed(tables={}) == MADE
-    found = read_imported(folder)
+    found = intervals_of(folder)
     assert found.tables() == _tables()
     assert np.isnan(found.column("log.reads")).all()  # what is not known is not 0
 
@@ -80,7 +80,7 @@ def test_a_damaged_table_is_a_sentence(tmp_path):
     write_imported(folder, MADE, _tables())
     (folder / "server.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(StallmarkError, match=r"server\.parquet is damaged"):
-        read_imported(folder)
+        intervals_of(folder)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_rows_that_no_profile_has_are_a_sentence(tmp_path, strange, said):
     rows = [row | strange for row in _tables()["file_io"].to_pylist()]
     write_imported(folder, MADE, _tables() | {"file_io": pa.Table.from_pylist(rows, FILE_IO)})
     with pytest.raises(StallmarkError, match=said):
-        read_imported(folder)
+        intervals_of(folder)
 
 
 MET = [{"sample": number, "wait_type": "IO", "wait_class": "io", "users": 1} for number in range(4)]
@@ -123,9 +123,9 @@ def table(rows: list[dict[str, Any]], name: str = "sessions_seen") -> pa.Table:
 def test_parts_of_several_sessions_are_one_table(write, tmp_path):
     write("sessions_seen-001", table(MET[:3]))
     write("sessions_seen-002", table(MET[3:]))
-    assert read_raw(tmp_path, "sessions_seen") == table(MET)
-    assert [batch.num_rows for batch in raw_batches(tmp_path, "sessions_seen")] == [3, 1]
-    assert read_raw(tmp_path, "wait_counters").num_rows == 0
+    assert Profile(tmp_path).table("sessions_seen") == table(MET)
+    assert [batch.num_rows for batch in Profile(tmp_path).batches("sessions_seen", SESSIONS_SEEN.names)] == [3, 1]
+    assert Profile(tmp_path).table("wait_counters").num_rows == 0
 
 
 def bad_text() -> pa.Table:
@@ -167,4 +167,4 @@ def bad_text() -> pa.Table:
 def test_what_no_collector_wrote_is_a_sentence(write, tmp_path, name, rows):
     write(f"{name}-001", rows)
     with pytest.raises(StallmarkError, match=rf"{name}.* is damaged"):
-        list(raw_batches(tmp_path, name))
+        list(Profile(tmp_path).batches(name, RAW_TABLES[name].names))

@@ -13,12 +13,13 @@ from support.production import COUNTERS, DAY, FILES, HOUR, Production, direct, l
 from support.profiles import AT, DATA, GIB, LENGTH, LOG, write_made_profile
 from support.tds.odbc import needs_odbc
 
+from stallmark.analysis.profile_intervals import intervals_of
 from stallmark.analysis.profile_rates import MORE, SEEN_SHARE
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
 from stallmark.record.formats import import_profile
 from stallmark.record.formats.amounts import Wanted
-from stallmark.record.profile import FileClass, ProfiledServer, read_imported, read_profile, write_imported
+from stallmark.record.profile import FileClass, ProfiledServer, read_profile, write_imported
 from stallmark.sizing.demand import COLUMNS as MEASURES
 from stallmark.sizing.demand import MOST_TOGETHER, TOGETHER, WindowSearch, demand_of
 
@@ -221,7 +222,7 @@ def test_samples_too_far_apart_for_a_window_are_refused_with_one_that_is_long_en
     folder = write_made_profile(tmp_path / "p", 240, interval_s=600.0)
     spread = {
         name: table.set_column(0, "start", spaced(table["start"])).set_column(1, "end", spaced(table["end"]))
-        for name, table in read_imported(folder).tables().items()
+        for name, table in intervals_of(folder).tables().items()
     }
     manifest = read_profile(folder)
     write_imported(tmp_path / "q", manifest, spread)

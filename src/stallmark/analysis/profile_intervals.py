@@ -30,10 +30,9 @@ from stallmark.record.profile import (
     STATES,
     Intervals,
     Waited,
-    read_imported,
-    read_profile,
+    intervals_from_tables,
 )
-from stallmark.record.profile_counters import raw_batches, read_raw
+from stallmark.record.profile_counters import Profile
 
 JUMP_S = 5.0
 """A clock that deviates by more between two samples was set."""
@@ -93,12 +92,12 @@ def sample_times(samples: pa.Table, interval_s: float) -> Samples:
     )
 
 
-def rows_by_sample(folder: Path, name: str, samples: Samples) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+def rows_by_sample(profile: Profile, name: str, samples: Samples) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
     """Yield the sample indices of some rows, and these rows. Rows of samples that were not written completely are
     omitted."""
     if not len(samples.number):
         return
-    for batch in raw_batches(folder, name):
+    for batch in profile.batches(name, profile.schema(name).names):
         number = batch.column("sample").to_numpy()
         index = np.minimum(np.searchsorted(samples.number, number), len(samples.number) - 1)
         whole = samples.number[index] == number
@@ -112,7 +111,9 @@ class _Groups:
     `names`: the columns of the group, of the entity and of the state.
     """
 
-    def __init__(self, folder: Path, table: str, samples: Samples, names: tuple[str, str, str], counted: Sequence[str]):
+    def __init__(
+        self, profile: Profile, table: str, samples: Samples, names: tuple[str, str, str], counted: Sequence[str]
+    ):
         self._samples = len(samples.number)
         self._rises = np.zeros((len(counted), 0))
         self._met = self._lost = np.zeros(0, dtype=bool)
@@ -120,7 +121,7 @@ class _Groups:
         self._reader = CounterIncrements(np.arange(self._samples, dtype=float), len(counted), self)
         self.states = _States(self._samples)
         groups, entities, epochs = Codes(), Codes(), Codes()
-        for sample, batch in rows_by_sample(folder, table, samples):
+        for sample, batch in rows_by_sample(profile, table, samples):
             group, entity = groups.codes(batch, names[0]), entities.codes(batch, names[1])
             more = len(groups.names) * self._samples - len(self._met)
             self._rises = np.pad(self._rises, ((0, 0), (0, more)))
@@ -201,14 +202,14 @@ class _States:
         return np.where(known > 0, total, np.nan)
 
 
-def waits_of(folder: Path, samples: Samples) -> list[Waited]:
+def waits_of(profile: Profile, samples: Samples) -> list[Waited]:
     """Return the waits by type."""
     seen = np.append(False, samples.seen)
-    counted = _WaitCounters(folder, samples, seen)
+    counted = _WaitCounters(profile, samples, seen)
     # A reset seen in one wait may hide in another: count again without the intervals of any reset.
     if counted.lost.any():
-        counted = _WaitCounters(folder, samples, seen & ~counted.lost)
-    return counted.waits() + _waits_of_sessions(folder, samples)
+        counted = _WaitCounters(profile, samples, seen & ~counted.lost)
+    return counted.waits() + _waits_of_sessions(profile, samples)
 
 
 class _WaitCounters:
@@ -217,14 +218,14 @@ class _WaitCounters:
     A wait is counted from its first value to its last. `lost`: the samples before which the count of any wait was lost.
     """
 
-    def __init__(self, folder: Path, samples: Samples, seen: np.ndarray):
+    def __init__(self, profile: Profile, samples: Samples, seen: np.ndarray):
         self.lost = np.zeros(len(seen), dtype=bool)
         self._told = seen
         self._sums = [np.zeros(0) for _ in _COUNTED]
         self._classes: dict[str, str] = {}
         types, epochs = Codes(), Codes()
         rises = CounterIncrements(np.arange(len(seen), dtype=float), len(_COUNTED), self)
-        for sample, batch in rows_by_sample(folder, "wait_counters", samples):
+        for sample, batch in rows_by_sample(profile, "wait_counters", samples):
             code = types.codes(batch, "wait_type")  # each type is its own group
             _note_classes(self._classes, batch)
             values = [floats(batch, column) for column in _COUNTED]
@@ -252,12 +253,12 @@ class _WaitCounters:
         pass
 
 
-def _waits_of_sessions(folder: Path, samples: Samples) -> list[Waited]:
+def _waits_of_sessions(profile: Profile, samples: Samples) -> list[Waited]:
     """Return waits from sessions that were sampled waiting: each counts as waiting for the complete interval."""
     types, sums = Codes(), np.zeros(0)
     classes: dict[str, str] = {}
     before_s = np.append(0.0, np.where(samples.seen, samples.elapsed_s, 0.0))
-    for sample, batch in rows_by_sample(folder, "sessions_seen", samples):
+    for sample, batch in rows_by_sample(profile, "sessions_seen", samples):
         sums = plus(sums, types.codes(batch, "wait_type"), floats(batch, "users") * before_s[sample] * 1000)
         _note_classes(classes, batch)
     return [
@@ -272,25 +273,26 @@ def _note_classes(classes: dict[str, str], batch: pa.RecordBatch) -> None:
 
 def intervals_of(folder: Path, samples: Samples | None = None) -> Intervals:
     """Return the intervals of a profile in the order of time, up to the last of `samples` if given."""
-    samples = samples or samples_of(folder)
+    samples, profile = samples or samples_of(folder), Profile(folder)
     if samples is None:
-        return read_imported(folder)
-    server, longest_s = _server(folder, samples)
+        return intervals_from_tables(**{name: profile.table(name) for name in profile.tables()})
+    server, longest_s = _server(profile, samples)
     seen = np.flatnonzero(samples.seen)
     taken_s = np.round(samples.taken_s * _US) / _US  # the resolution of an imported profile
-    columns = {name: values[seen] for name, values in (_file_io(folder, samples) | server).items()}
-    return Intervals(taken_s[seen], taken_s[seen + 1], columns, waits_of(folder, samples), longest_s)
+    columns = {name: values[seen] for name, values in (_file_io(profile, samples) | server).items()}
+    return Intervals(taken_s[seen], taken_s[seen + 1], columns, waits_of(profile, samples), longest_s)
 
 
 def samples_of(folder: Path) -> Samples | None:
     """Return the sample times of a profile, or None if it was imported."""
-    manifest = read_profile(folder)
-    return sample_times(read_raw(folder, "samples"), manifest.interval_s) if manifest.source == "server" else None
+    profile = Profile(folder)
+    made = profile.manifest
+    return sample_times(profile.table("samples"), made.interval_s) if made.source == "server" else None
 
 
-def _file_io(folder: Path, samples: Samples) -> dict[str, np.ndarray]:
+def _file_io(profile: Profile, samples: Samples) -> dict[str, np.ndarray]:
     """Return the columns of the classes of file, each by interval (n − 1), seen or not."""
-    classes = _Groups(folder, "file_counters", samples, ("file_class", "entity", "size_bytes"), IO)
+    classes = _Groups(profile, "file_counters", samples, ("file_class", "entity", "size_bytes"), IO)
     columns: dict[str, np.ndarray] = {}
     for code, name in enumerate(classes.names):
         columns |= {
@@ -300,9 +302,9 @@ def _file_io(folder: Path, samples: Samples) -> dict[str, np.ndarray]:
     return columns
 
 
-def _server(folder: Path, samples: Samples) -> tuple[dict[str, np.ndarray], float | None]:
+def _server(profile: Profile, samples: Samples) -> tuple[dict[str, np.ndarray], float | None]:
     """Return the columns of the server, in the same form as the files', and the age of the oldest transaction."""
-    counters = _Groups(folder, "server_counters", samples, ("counter", "counter", "value"), ["value"])
+    counters = _Groups(profile, "server_counters", samples, ("counter", "counter", "value"), ["value"])
     columns, longest_s = {}, None
     for code, name in enumerate(counters.names):
         if name == LONGEST_TRANSACTION:

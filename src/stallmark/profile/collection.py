@@ -31,7 +31,7 @@ from stallmark.record.profile import (
     read_profile,
     write_profile,
 )
-from stallmark.record.profile_counters import ProfileWriter, close_streams, last_sample, read_raw
+from stallmark.record.profile_counters import Profile, ProfileWriter, close_streams, last_sample
 from stallmark.redact import Redactor
 
 # The interface to a profiled server: open, read all counters at once, close.
@@ -171,7 +171,7 @@ def _with_end(folder: Path, manifest: ProfileManifest, now: float) -> ProfileMan
     if not manifest.sessions or manifest.sessions[-1].ended:
         return manifest
     *before, last = manifest.sessions
-    clocks = read_raw(folder, "samples").column("clock")
+    clocks = Profile(folder).table("samples").column("clock")
     seen = clocks[-1].as_py() if len(clocks) else seconds_at(last.started)
     # The last sample is the last sign of life; a clock that was set must not put it outside the session.
     ended = min(max(seen, seconds_at(last.started)), now)

@@ -15,11 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stallmark.errors import StallmarkError
 from stallmark.record.files import is_file, read_model, write_whole
 from stallmark.record.manifest.course import ManifestPart, Moment, TableFile, TableName, moment_at, seconds_at
 from stallmark.record.schema import column
-from stallmark.record.table_file import find, read_whole, writing, written
+from stallmark.record.table_file import writing, written
 
 # The manifest of a profile: its source, its server, and its observed times; read and written.
 
@@ -235,7 +234,6 @@ LONGEST_TRANSACTION = "longest_transaction_ms"
 TABLES: dict[str, pa.Schema] = {"file_io": FILE_IO, "server": SERVER}
 """The tables of an imported profile. No source of imports records waits."""
 _US = 1e6
-_ANEW = "restore it, or import the profile anew"
 
 
 class Waited(NamedTuple):
@@ -380,15 +378,3 @@ def write_imported(folder: Path, manifest: ProfileManifest, tables: Mapping[str,
             writer.write_table(tables[name].cast(schema))
         files[name] = written(path)
     write_profile(folder, manifest.changed(tables=files))
-
-
-def read_imported(folder: Path) -> Intervals:
-    """Return the intervals of an imported profile; a table that it lacks is empty."""
-    files, tables = read_profile(folder).tables, {}
-    for name, schema in TABLES.items():
-        path = folder / f"{name}.parquet"
-        stored = find(path, files.get(name), remedy=_ANEW)
-        tables[name] = read_whole(path, schema, remedy=_ANEW) if stored else schema.empty_table()
-        if reason := wrong_rows(tables[name]):
-            raise StallmarkError(f"{path} is damaged ({reason}): {_ANEW}.")
-    return intervals_from_tables(**tables)

@@ -1,5 +1,8 @@
-"""The tables of a profile that is collected from a server: cumulative counters as the server reported them. A kill
-loses no written sample, and the tables can be read while they are collected.
+"""The tables of a profile: those of a server, written while they are collected, and a reader for these and for
+imported ones.
+
+Collected tables hold cumulative counters as the server reported them. A kill loses no written sample, and the tables
+can be read while they are collected.
 
 Every table is in parts, one for each session of collecting: `samples-001`, `samples-002` and so on. A row of a counter
 is stored only if it differs from its predecessor in the session, so a sample without a row means no change. An entity
@@ -10,27 +13,18 @@ those of a session that was killed are closed by the next one in the folder.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
-from stallmark.errors import StallmarkError
-from stallmark.record.files import Reserve, is_file
+from stallmark.record.files import Reserve
 from stallmark.record.manifest.course import TableFile
-from stallmark.record.profile import ProfileManifest, read_profile, write_profile, wrong_rows
+from stallmark.record.profile import TABLES, ProfileManifest, read_profile, write_profile, wrong_rows
+from stallmark.record.reader import TABLE_FILES, TableFolder
 from stallmark.record.schema import column
-from stallmark.record.table_file import (
-    StreamWriter,
-    find,
-    read_layout,
-    read_pieces,
-    read_stream,
-    readable,
-    remove,
-    written,
-)
+from stallmark.record.table_file import StreamWriter, readable, remove, written
 from stallmark.record.writer import Rows, batch_of, to_parquet
 
 _COUNT, _TEXT = pa.int64(), pa.string()
@@ -108,7 +102,6 @@ RAW_TABLES: Final[dict[str, pa.Schema]] = {
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _ENCODED = pa.dictionary(pa.int32(), pa.string())
-_REMEDY = "restore it, or collect the profile anew"
 
 
 class ProfileWriter:
@@ -179,59 +172,66 @@ def close_streams(folder: Path) -> dict[str, TableFile]:
     return closed
 
 
-def read_raw(folder: Path, name: str) -> pa.Table:
-    """Return a raw table with the parts of all sessions, in the order of their samples."""
-    schema = RAW_TABLES[name]
-    all_rows = pa.Table.from_batches([batch.cast(schema) for batch in raw_batches(folder, name)], schema)
-    # All rows together, because the first time and the last may be in two batches.
-    _refuse(folder / name, wrong_rows(all_rows))
-    return all_rows
+class Profile(TableFolder):
+    """A profile opened for reading, collected or imported, complete or still growing."""
 
+    def __init__(self, folder: Path):
+        super().__init__(folder)
+        self.manifest: ProfileManifest = read_profile(folder)
+        self._collected = self.manifest.source == "server"
+        self._schemas = RAW_TABLES if self._collected else TABLES
+        self.remedy = f"restore it, or {'collect' if self._collected else 'import'} the profile anew"
 
-def raw_batches(folder: Path, name: str) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of `read_raw`, one batch at a time. Strings may come dictionary-encoded."""
-    encoded = pa.schema(
-        [field.with_type(_ENCODED) if field.type == pa.string() else field for field in RAW_TABLES[name]]
-    )
-    noted = {stem: file for stem, file in read_profile(folder).tables.items() if stem.rpartition("-")[0] == name}
-    stored = {path.stem for kind in ("arrows", "sums", "parquet") for path in folder.glob(f"{name}-*.{kind}")}
-    for stem in sorted(stored | set(noted)):
-        path = folder / f"{stem}.parquet"
-        for part in _part(path, noted.get(stem)):
-            with readable(path, remedy=_REMEDY):
-                batch = part.cast(encoded)
-                # Texts that are not valid UTF-8 would fail only where they are read.
-                batch.validate(full=True)
-            _refuse(folder / name, wrong_rows(batch))
-            if batch.num_rows:
-                yield batch
+    def tables(self) -> list[str]:
+        return list(self._schemas)
 
+    def schema(self, name: str) -> pa.Schema:
+        schema = self._schemas[name]
+        for part in self._parts(name):
+            # A part without rows has columns, too.
+            if (written := self._written_schema(part)) is not None:
+                with self._readable(part):
+                    written.empty_table().cast(schema)
+        return schema
 
-def _refuse(path: Path, reason: str | None) -> None:
-    if reason:
-        raise StallmarkError(f"{path} is damaged ({reason}): {_REMEDY}.")
+    def table(self, name: str) -> pa.Table:
+        rows = super().table(name)
+        # All rows together, because the first time and the last may be in two batches.
+        self._refuse(name, wrong_rows(rows))
+        return rows
 
+    def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for batch in self.raw_batches(name, columns):
+            self._refuse(name, wrong_rows(batch))
+            yield batch
 
-def _part(path: Path, noted: TableFile | None) -> Iterator[pa.RecordBatch]:
-    """Yield a session's batches of a table; a session without rows yields one empty batch, for its columns."""
-    if not find(path, noted, remedy=_REMEDY):
-        stream = path.with_suffix(".arrows")
-        try:
-            with readable(stream, remedy=_REMEDY):
-                parts = read_stream(stream)
-        except FileNotFoundError:  # the session has ended meanwhile
-            if not is_file(path):
-                raise StallmarkError(f"{stream} is missing, and was there: {_REMEDY}.") from None
-        else:
-            for part in parts:
-                yield from part.combine_chunks().to_batches()
-            return
-    layout = read_layout(path, remedy=_REMEDY)
-    yield pa.RecordBatch.from_pylist([], layout.schema)
-    yield from read_pieces(path, layout, layout.schema.names, remedy=_REMEDY)
+    def raw_batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        fields = [field for field in self.schema(name) if field.name in columns]
+        encoded = pa.schema([field.with_type(_ENCODED) if field.type == pa.string() else field for field in fields])
+        for part in self._parts(name):
+            for rows in self._rows(part, encoded.names):
+                with self._readable(part):
+                    batch = rows.cast(encoded)
+                    # Texts that are not valid UTF-8 would fail only where they are read.
+                    batch.validate(full=True)
+                if batch.num_rows:
+                    yield batch
+
+    def _parts(self, name: str) -> list[str]:
+        """Return the names of the files of a table, one for each session of collecting."""
+        if not self._collected:
+            return [name]
+        stored = {path.stem for path in self.folder.glob(f"{name}-*") if path.suffix in TABLE_FILES}
+        return sorted(stem for stem in stored | set(self.manifest.tables) if stem.rpartition("-")[0] == name)
+
+    def _readable(self, part: str) -> AbstractContextManager[None]:
+        return readable(self.folder / f"{part}.parquet", remedy=self.remedy)
+
+    def _manifest_now(self) -> ProfileManifest:
+        return read_profile(self.folder)
 
 
 def last_sample(folder: Path) -> int:
     """Return the number of the last complete sample, or -1 without one."""
-    samples = read_raw(folder, "samples")
+    samples = Profile(folder).table("samples")
     return samples.column("sample")[-1].as_py() if samples.num_rows else -1

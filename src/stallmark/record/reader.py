@@ -1,7 +1,8 @@
-"""Read run records, complete or cut short."""
+"""Read the tables of a folder, and run records, complete or cut short."""
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,10 @@ from stallmark import capabilities
 from stallmark.errors import StallmarkError
 from stallmark.record.files import is_file
 from stallmark.record.manifest import Manifest, read_manifest
+from stallmark.record.manifest.course import TableFile
 from stallmark.record.manifest.workload import Load, Search, Step, application, ended_early
 from stallmark.record.plausible import wrong_columns, wrong_rows
+from stallmark.record.profile import ProfileManifest
 from stallmark.record.schema import PROBE_TABLES, TABLES
 from stallmark.record.table_file import (
     Extent,
@@ -32,7 +35,7 @@ from stallmark.record.table_file import (
 SMALL_VALUES, SMALL_BYTES = 1 << 17, 1 << 20
 """A table of no more, uncompressed, stays in memory once it was read: the analysis asks for it column by column.
 Encoded values take few bytes in the file and more in memory, texts take many in both."""
-_TABLE_FILES = (".parquet", ".arrows", ".sums")
+TABLE_FILES = (".parquet", ".arrows", ".sums")
 _NAME = re.compile(r"[a-z0-9_]+")
 
 
@@ -46,21 +49,161 @@ class _Source:
     """The extent of a stream; None of a closed table."""
 
 
-class Record:
+class TableFolder(ABC):
+    """The tables in a folder, closed or still growing."""
+
+    manifest: Manifest | ProfileManifest
+    remedy = "restore it, or leave this record out"
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self._sources: dict[str, _Source | None] = {}
+        self._layouts: dict[Path, Layout] = {}
+        self._small: dict[Path, list[pa.RecordBatch]] = {}
+
+    @abstractmethod
+    def tables(self) -> list[str]:
+        """Return the names of the tables."""
+
+    @abstractmethod
+    def schema(self, name: str) -> pa.Schema:
+        """Return the columns of a table. Raise StallmarkError if its files are not as they were written."""
+
+    @abstractmethod
+    def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield some columns of a table, a batch of rows at a time.
+
+        Strings may come dictionary-encoded; columns that the table does not have are left out. Raise StallmarkError for
+        rows that no record can have.
+        """
+
+    @abstractmethod
+    def raw_batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the same as `batches`, without checking values."""
+
+    def table(self, name: str) -> pa.Table:
+        """Return a table; empty (of the known schema, if there is one) when it was never written. Raise StallmarkError
+        for rows that no record can have."""
+        schema = self.schema(name)
+        batches = list(self.batches(name, schema.names))
+        return pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
+
+    @abstractmethod
+    def _manifest_now(self) -> Manifest | ProfileManifest:
+        """Return the manifest as it is by now."""
+
+    def _is_closed(self, stem: str) -> bool:
+        """Return True if a Parquet file of the name `stem` is whole where there is one."""
+        return True
+
+    def _is_noted(self, stem: str, tables: Mapping[str, TableFile]) -> bool:
+        """Return True if a Parquet file belongs to a record with these noted tables."""
+        return True
+
+    def _refuse(self, name: str, reason: str | None) -> None:
+        if reason:
+            raise StallmarkError(f"{self.folder / name} is damaged ({reason}): {self.remedy}.")
+
+    def _source(self, stem: str) -> _Source | None:
+        """Return the location of a table, or None if it does not exist.
+
+        The location stays the same while a run is running: columns, read one by one, must have one length. Raise
+        StallmarkError if a table is not as it was written.
+        """
+        if stem not in self._sources:
+            self._sources[stem] = self._find(stem)
+        return self._sources[stem]
+
+    def _find(self, stem: str) -> _Source | None:
+        parquet, stream = self.folder / f"{stem}.parquet", self.folder / f"{stem}.arrows"
+        tables = self.manifest.tables
+        if self._is_closed(stem) and find(parquet, tables.get(stem), remedy=self.remedy):
+            return _Source(parquet)
+        try:
+            extent = whole_extent(stream)
+            if is_file(stream):
+                return _Source(stream, extent.rows, extent)
+        except FileNotFoundError:
+            pass
+        # The table was closed, maybe meanwhile.
+        if is_file(parquet):
+            tables = self._manifest_now().tables
+            if self._is_noted(stem, tables) and find(parquet, tables.get(stem), remedy=self.remedy):
+                return _Source(parquet)
+        # Checksums without a stream, or a name in the manifest without a file: the table was removed.
+        if stem in tables or is_file(sums_of(stream)):
+            if is_file(stream):  # the run began it after the first look
+                return self._find(stem)
+            raise StallmarkError(f"{stream} is missing, and was there: {self.remedy}.")
+        return None
+
+    def _written_schema(self, stem: str) -> pa.Schema | None:
+        """Return the columns that a table was written with, or None if nothing was written."""
+        if (stream := self._stream(stem)) is not None:
+            return next((part.schema for part in stream), None)
+        source = self._source(stem)
+        return self._layout(source.path).schema if source else None
+
+    def _rows(self, stem: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a table as they were written, in those of the columns that it has."""
+        if (stream := self._stream(stem)) is not None:
+            for part in stream:
+                selected = part.select([c for c in columns if c in part.column_names])
+                yield from selected.combine_chunks().to_batches()
+        elif source := self._source(stem):
+            path = source.path
+            layout = self._layout(path)
+            # The analysis reads small tables column by column, several times: opening the file anew costs more than the
+            # rows.
+            if path not in self._small and layout.bytes <= SMALL_BYTES and layout.values <= SMALL_VALUES:
+                self._small[path] = list(self._pieces(source, layout.schema.names))
+            wanted = [c for c in columns if c in layout.schema.names]
+            if path in self._small:
+                yield from (batch.select(wanted) for batch in self._small[path])
+            else:
+                yield from self._pieces(source, wanted)
+
+    def _stream(self, stem: str) -> Iterator[pa.Table] | None:
+        """Return the rows of a table that is a stream, or None if it is not a stream, or was closed meanwhile."""
+        source = self._source(stem)
+        if source is None or source.extent is None:
+            return None
+        try:
+            return read_stream(source.path, source.extent)
+        except FileNotFoundError:  # the run has closed this table meanwhile
+            if source.rows is None:
+                raise StallmarkError(f"{self.folder} was closed while it was read: read it again.") from None
+            self._sources[stem] = _Source(source.path.with_suffix(".parquet"), source.rows)
+            return None
+
+    def _layout(self, path: Path) -> Layout:
+        """Return schema and footer of a table. They are kept: the analysis reads a table column by column."""
+        if path not in self._layouts:
+            self._layouts[path] = read_layout(path, remedy=self.remedy)
+        return self._layouts[path]
+
+    def _pieces(self, source: _Source, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield some columns of a Parquet file, as many rows as are to be read."""
+        layout = self._layout(source.path)
+        left = layout.footer.num_rows if source.rows is None else source.rows
+        for batch in read_pieces(source.path, layout, columns, remedy=self.remedy):
+            yield batch.slice(0, left)
+            left -= min(left, batch.num_rows)
+
+
+class Record(TableFolder):
     """A record opened for reading, complete or cut short."""
 
+    manifest: Manifest
     ended_s: int | None = None
     """The whole seconds after which its load ended although others went on."""
     load: str | None = None
     """The load of this record, or None if it is the record of a complete run."""
 
     def __init__(self, folder: Path):
-        self.folder = folder
-        self.manifest: Manifest = read_manifest(folder)
+        super().__init__(folder)
+        self.manifest = read_manifest(folder)
         self.loads = self.manifest.loads  # all loads of the run, even if this is the record of one load
-        self._sources: dict[str, _Source | None] = {}
-        self._layouts: dict[Path, Layout] = {}
-        self._small: dict[Path, list[pa.RecordBatch]] = {}
 
     @property
     def whole(self) -> "Record":
@@ -80,16 +223,10 @@ class Record:
 
     def tables(self) -> list[str]:
         """Return the names of the tables that the record has, or had when it was closed."""
-        files = [p for p in self.folder.iterdir() if p.suffix in _TABLE_FILES and _NAME.fullmatch(p.stem)]
-        names = {p.stem for p in files if p.suffix != ".parquet" or self._is_of(p.stem)}
-        return sorted(names | set(self.manifest.tables))
-
-    def table(self, name: str) -> pa.Table:
-        """Return a table; empty (of the known schema, if there is one) when the run never wrote it. Raise
-        StallmarkError for rows that no run can have."""
-        schema = self.schema(name)
-        batches = list(self.batches(name, schema.names))
-        return pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
+        tables, running = self.manifest.tables, self.manifest.status == "running"
+        files = [p for p in self.folder.iterdir() if p.suffix in TABLE_FILES and _NAME.fullmatch(p.stem)]
+        names = {p.stem for p in files if p.suffix != ".parquet" or running or self._is_noted(p.stem, tables)}
+        return sorted(names | set(tables))
 
     def refuse_damage(self) -> None:
         """Raise StallmarkError if a table is not as it was written."""
@@ -97,122 +234,41 @@ class Record:
             self._source(name)
 
     def schema(self, name: str) -> pa.Schema:
-        """Return the columns of a table that the record has."""
-        if (stream := self._stream(name)) is not None:
-            return next((part.schema for part in stream), _empty(name).schema)
-        source = self._source(name)
-        return self._layout(source.path).schema if source else _empty(name).schema
+        written = self._written_schema(name)
+        return _empty(name).schema if written is None else written
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield some columns of a table, a batch of rows at a time.
-
-        Strings may come dictionary-encoded; columns that the table does not have are left out. Raise StallmarkError for
-        rows that no run can have.
-        """
         for batch in self.raw_batches(name, columns):
             self._refuse(name, wrong_rows(name, batch))
             yield batch
 
     def raw_batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the same as `batches`, without checking values."""
         if self._source(name):
             self._refuse(name, wrong_columns(name, self.schema(name)))
-        if (stream := self._stream(name)) is not None:
-            for part in stream:
-                selected = part.select([c for c in columns if c in part.column_names])
-                yield from selected.combine_chunks().to_batches()
-        elif source := self._source(name):
-            path = source.path
-            layout = self._layout(path)
-            # The analysis reads small tables column by column, several times: opening the file anew costs more than the
-            # rows.
-            if path not in self._small and layout.bytes <= SMALL_BYTES and layout.values <= SMALL_VALUES:
-                self._small[path] = list(self._pieces(source, layout.schema.names))
-            wanted = [c for c in columns if c in layout.schema.names]
-            if path in self._small:
-                yield from (batch.select(wanted) for batch in self._small[path])
-            else:
-                yield from self._pieces(source, wanted)
+        yield from self._rows(name, columns)
 
     def require(self, name: str, column: str) -> None:
         """Raise StallmarkError if a table lacks a column that not every record has."""
         if column not in self.schema(name).names:
             self._refuse(name, f"it has no column {column}")
 
-    def _refuse(self, name: str, reason: str | None) -> None:
-        if reason:
-            raise StallmarkError(f"{self.folder / name} is damaged ({reason}): restore it, or leave this record out.")
-
-    def _source(self, name: str) -> _Source | None:
-        """Return the location of a table, or None if it does not exist.
-
-        The location stays the same while a run is running: columns, read one by one, must have one length. Raise
-        StallmarkError if a table is not as it was written.
-        """
-        if name not in self._sources:
-            self._sources[name] = self._find(name)
-        return self._sources[name]
-
-    def _find(self, name: str) -> _Source | None:
-        if not _NAME.fullmatch(name):
+    def _find(self, stem: str) -> _Source | None:
+        if not _NAME.fullmatch(stem):
             raise StallmarkError(
-                f"{self.folder} is damaged ({name!r} cannot be the name of a table): leave this record out."
+                f"{self.folder} is damaged ({stem!r} cannot be the name of a table): leave this record out."
             )
-        parquet, stream = self.folder / f"{name}.parquet", self.folder / f"{name}.arrows"
-        tables = self.manifest.tables
-        # While a run is running its Parquet files may still be drafts, so the stream comes first below.
-        if self.manifest.status != "running" and self._is_of(name) and find(parquet, tables.get(name)):
-            return _Source(parquet)
-        try:
-            extent = whole_extent(stream)
-            if is_file(stream):
-                return _Source(stream, extent.rows, extent)
-        except FileNotFoundError:
-            pass
-        # The run has closed this table, maybe meanwhile.
-        if is_file(parquet):
-            tables = read_manifest(self.folder).tables
-            if (name in tables or not tables) and find(parquet, tables.get(name)):
-                return _Source(parquet)
-        # Checksums without a stream, or a name in the manifest without a file: the table was removed.
-        if name in tables or is_file(sums_of(stream)):
-            if is_file(stream):  # the run began it after the first look
-                return self._find(name)
-            raise StallmarkError(f"{stream} is missing, and was there: restore it, or leave this record out.")
-        return None
+        return super()._find(stem)
 
-    def _is_of(self, name: str) -> bool:
-        """Return True if a file may be a table of the record: a closed record names all its tables, unless it is
-        older."""
-        tables = self.manifest.tables
-        return not tables or name in tables or self.manifest.status == "running"
+    def _manifest_now(self) -> Manifest:
+        return read_manifest(self.folder)
 
-    def _stream(self, name: str) -> Iterator[pa.Table] | None:
-        """Return the rows of a table that is a stream, or None if it is not a stream, or was closed meanwhile."""
-        source = self._source(name)
-        if source is None or source.extent is None:
-            return None
-        try:
-            return read_stream(source.path, source.extent)
-        except FileNotFoundError:  # the run has closed this table meanwhile
-            if source.rows is None:
-                raise StallmarkError(f"{self.folder} was closed while it was read: read it again.") from None
-            self._sources[name] = _Source(source.path.with_suffix(".parquet"), source.rows)
-            return None
+    def _is_closed(self, stem: str) -> bool:
+        # While a run is running its Parquet files may still be drafts, so its streams come first.
+        return self.manifest.status != "running" and self._is_noted(stem, self.manifest.tables)
 
-    def _layout(self, path: Path) -> Layout:
-        """Return schema and footer of a table. They are kept: the analysis reads a table column by column."""
-        if path not in self._layouts:
-            self._layouts[path] = read_layout(path)
-        return self._layouts[path]
-
-    def _pieces(self, source: _Source, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield some columns of a Parquet file, as many rows as are to be read."""
-        layout = self._layout(source.path)
-        left = layout.footer.num_rows if source.rows is None else source.rows
-        for batch in read_pieces(source.path, layout, columns):
-            yield batch.slice(0, left)
-            left -= min(left, batch.num_rows)
+    def _is_noted(self, stem: str, tables: Mapping[str, TableFile]) -> bool:
+        # A closed record names all its tables, unless it is older.
+        return not tables or stem in tables
 
 
 def _empty(name: str) -> pa.Table:
@@ -235,7 +291,7 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
         here = [path] if (path / "manifest.json").exists() else [p.parent for p in path.glob("*/manifest.json")]
         if not here and (kind := other_kind(path)):
             raise StallmarkError(f"{path} is a {kind}, not a run: `stallmark report` shows it.")
-        for folder in {file.parent for kind in _TABLE_FILES for file in path.glob(f"*/*{kind}")} - set(here):
+        for folder in {file.parent for kind in TABLE_FILES for file in path.glob(f"*/*{kind}")} - set(here):
             if path not in here and not other_kind(folder):
                 raise StallmarkError(f"{folder} has tables and no manifest.json: restore it, or take the folder away.")
         for folder in here:
@@ -341,8 +397,8 @@ class RecentRecord(Record):
     """The rows of a record that were added lately, for readers of records."""
 
     def __init__(self, record: Record, added: Mapping[str, Sequence[pa.RecordBatch]]):
-        self.folder, self.manifest, self.loads = record.folder, record.manifest, record.loads
-        self._sources, self._layouts, self._small = {}, {}, {}
+        TableFolder.__init__(self, record.folder)  # the manifest is not read again
+        self.manifest, self.loads = record.manifest, record.loads
         self._tables = {name: pa.Table.from_batches(batches) for name, batches in added.items() if batches}
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

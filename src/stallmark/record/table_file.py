@@ -258,13 +258,6 @@ def readable(path: Path, *, remedy: str = _LEAVE_OUT) -> Iterator[None]:
         raise StallmarkError(f"{path} is damaged ({message}): {remedy}.") from None
 
 
-def read_whole(path: Path, schema: pa.Schema | None = None, *, remedy: str = _LEAVE_OUT) -> pa.Table:
-    """Return a table, in the columns of `schema`."""
-    with readable(path, remedy=remedy):
-        table = pq.read_table(path, page_checksum_verification=True)
-        return table.cast(schema) if schema else table
-
-
 def read_layout(path: Path, *, remedy: str = _LEAVE_OUT) -> Layout:
     """Return the columns and the footer of a table."""
     with readable(path, remedy=remedy), pq.ParquetFile(path) as file:

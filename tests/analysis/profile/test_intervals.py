@@ -1,5 +1,6 @@
 """Intervals made of raw tables, whatever the size of the batches that these are read in."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,16 +55,26 @@ def table(name: str, rows: list[tuple], **constant: Any) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(names, row, strict=True)) | constant for row in rows], RAW_TABLES[name])
 
 
-def intervals(samples: Samples, tables: dict[str, pa.Table], at_once: int):
-    def batches(_: Path, name: str):
-        """Yield batches as Parquet has them: their dictionaries hold the texts of all rows."""
-        for batch in tables[name].combine_chunks().to_batches() if name in tables else []:
-            encoded = [one.dictionary_encode() if one.type == pa.string() else one for one in batch.columns]
-            whole = pa.RecordBatch.from_arrays(encoded, batch.schema.names)
-            yield from (whole.slice(begin, at_once) for begin in range(0, whole.num_rows, at_once))
+class InBatches:
+    """Stands for a profile of these tables, read so many rows at a time."""
 
+    def __init__(self, tables: dict[str, pa.Table], at_once: int):
+        self.tables, self.at_once = tables, at_once
+
+    def schema(self, name: str) -> pa.Schema:
+        return RAW_TABLES[name]
+
+    def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield batches as Parquet has them: their dictionaries hold the texts of all rows."""
+        for batch in self.tables[name].combine_chunks().to_batches() if name in self.tables else []:
+            encoded = [one.dictionary_encode() if one.type == pa.string() else one for one in batch.columns]
+            whole = pa.RecordBatch.from_arrays(encoded, batch.schema.names).select(columns)
+            yield from (whole.slice(begin, self.at_once) for begin in range(0, whole.num_rows, self.at_once))
+
+
+def intervals(samples: Samples, tables: dict[str, pa.Table], at_once: int):
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(room, "raw_batches", batches)
+        monkeypatch.setattr(room, "Profile", lambda _: InBatches(tables, at_once))
         return intervals_of(NOWHERE, samples)
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from stallmark.analysis.profile_intervals import intervals_of
 from stallmark.record.formats import import_profile
 from stallmark.record.formats.amounts import Wanted
-from stallmark.record.profile import Intervals, ProfileManifest, read_imported
+from stallmark.record.profile import Intervals, ProfileManifest
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,6 @@ def _importer(tmp_path: Path) -> Import:
             paths[-1].write_bytes(text.encode() if isinstance(text, str) else text)
         folder = tmp_path / f"profile-{len(list(tmp_path.iterdir()))}"
         manifest = import_profile(paths, folder, Wanted(**wanted), anonymous=anonymous)
-        return Imported(manifest, read_imported(folder))
+        return Imported(manifest, intervals_of(folder))
 
     return run

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stallmark.analysis.profile_intervals import intervals_of
 from stallmark.errors import StallmarkError
 from stallmark.record.formats import import_profile
 from stallmark.record.formats.amounts import Wanted
 from stallmark.record.formats.open_csv import NAMES
 from stallmark.record.formats.sample import in_quotes
-from stallmark.record.profile import read_imported
 
 OURS = "Time,reads_per_s,read_ms,log.write_bytes_per_s,batches_per_s,connections\n"
 ROWS = "2026-03-02T10:00:00Z,1,1,1,1,1\n2026-03-02T10:00:15Z,10,2,1000,4,7\n2026-03-02T10:00:30Z,20,,2000,,8\n"
@@ -497,7 +497,7 @@ def test_every_name_of_ours_is_taken_for_what_it_is(tmp_path_factory, ours, valu
     beside = f"{'' if held in ('server', 'device') else held + '.'}{other}s_per_s"
     (folder / "file.csv").write_text("\n".join([f"Time,{ours},{beside}", *rows]) + "\n")
     import_profile([folder / "file.csv"], folder / "profile", Wanted())
-    table = read_imported(folder / "profile").tables()["server" if held == "server" else "file_io"]
+    table = intervals_of(folder / "profile").tables()["server" if held == "server" else "file_io"]
     if meaning.kind == "total":
         expected = [float(after - value) * meaning.factor for value, after in pairwise(values)]
     elif meaning.kind == "mean":

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.support import recorders
 from tests.support.recorders import Moment
 
+from stallmark.analysis.profile_intervals import intervals_of
 from stallmark.errors import StallmarkError
 from stallmark.record.formats import import_profile
 from stallmark.record.formats.amounts import Wanted
 from stallmark.record.formats.dates import Schedule
-from stallmark.record.profile import read_imported
 
 BEGIN, STEP_S = 1772445600.0, 15
 ABOVE: Mapping[str, Sequence[str]] = {
@@ -67,7 +67,7 @@ def imported(text: str, **wanted: object) -> dict[str, list[float | None]]:
         path = Path(place) / "file"
         path.write_text(text)
         import_profile([path], Path(place) / "profile", Wanted(**wanted))  # type: ignore[arg-type]
-        file_io = read_imported(Path(place) / "profile").tables()["file_io"]
+        file_io = intervals_of(Path(place) / "profile").tables()["file_io"]
         return {name: file_io.column(name).to_pylist() for name in ("reads", "read_bytes", "read_stall_ms")}
 
 
@@ -141,6 +141,6 @@ def test_shares_of_zeros_are_not_busy(machine: Machine, place: int):
             import_profile([path], Path(folder) / "profile", Wanted())
         except StallmarkError as error:
             raise AssertionError(error) from None
-        server = read_imported(Path(folder) / "profile").tables()["server"]
+        server = intervals_of(Path(folder) / "profile").tables()["server"]
         ends = [end.timestamp() for end in server.column("end").to_pylist()]
     assert ends == [moment.at for number, moment in enumerate(machine.moments) if number not in (0, place)]

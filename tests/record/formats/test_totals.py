@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from tests.support import recorders
 from tests.support.recorders import IO, Moment
 
+from stallmark.analysis.profile_intervals import intervals_of
 from stallmark.record.formats import import_profile
 from stallmark.record.formats.amounts import Wanted
-from stallmark.record.profile import FileClass, Intervals, read_imported
+from stallmark.record.profile import FileClass, Intervals
 
 BEGIN = 1772445600.0  # 2026-03-02 10:00 UTC
 
@@ -45,7 +46,7 @@ def imported(text: str | bytes, name: str = "file.txt", wanted: Wanted | None = 
         path = Path(place) / name
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         import_profile([path], Path(place) / "profile", wanted or Wanted())
-        return read_imported(Path(place) / "profile")
+        return intervals_of(Path(place) / "profile")
 
 
 def total(intervals: Intervals, column: str, held: str = "device") -> float:
