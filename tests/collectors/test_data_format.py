@@ -7,14 +7,16 @@ import pyarrow.parquet as pq
 from support.manifests import a_manifest
 
 from stallmark.collectors import data_format
+from stallmark.record import profile
 from stallmark.record.histogram import VALUES_US
+from stallmark.record.profile_counters import RAW_TABLES
 from stallmark.record.schema import MEANING, PROBE_TABLES, TABLES, UNIT
 from stallmark.record.writer import RecordWriter
 
 PAGE = Path(__file__).parents[2] / "docs" / "data-format.md"
 NUMBERS = {  # names, numbers of something, and a value whose unit is in another column
     "machine", "executor", "cell", "stream", "position", "pid", "type", "record", "file", "number", "value",
-    "op", "segment", "repeat",
+    "op", "segment", "repeat", "sample", "session", "server",
 }  # fmt: skip
 
 
@@ -24,8 +26,9 @@ def test_the_page_is_current():
 
 
 def test_every_column_has_a_meaning_and_every_quantity_a_unit():
-    found = [*data_format.tables(), data_format.STEPS_IN_SQL]
+    found = [*data_format.tables(), data_format.STEPS_IN_SQL, *data_format.profile_tables()]
     assert {one.name for one in found} >= {*TABLES, *PROBE_TABLES, "server_io", "volumes", "maintenance"}
+    assert {one.name for one in found} >= {*RAW_TABLES, *profile.TABLES}
     for table in found:
         assert table.meaning and len(table.columns) == len(set(table.columns.names)), table.name
         for column in table.facts()["columns"]:
@@ -36,10 +39,20 @@ def test_every_column_has_a_meaning_and_every_quantity_a_unit():
 
 def test_a_name_that_ends_with_a_unit_has_that_unit():
     units = {"_us": "µs", "_ms": "ms", "_bytes": "bytes", "_kib": "KiB", "_percent": "%"}
-    columns = [column for table in data_format.tables() for column in table.facts()["columns"]]
+    tables = [*data_format.tables(), *data_format.profile_tables()]
+    columns = [column for table in tables for column in table.facts()["columns"]]
     for ending, unit in units.items():
         some = {column["unit"] for column in columns if column["name"].endswith(ending)}
         assert some and all(one.startswith(unit) for one in some), ending
+
+
+def test_no_table_of_a_profile_has_the_name_of_one_of_a_run():
+    assert not {one.name for one in data_format.tables()} & {one.name for one in data_format.profile_tables()}
+
+
+def test_tables_of_counters_alone_leave_out_rows_that_did_not_change():
+    told = {one.name for one in data_format.profile_tables() if "a missing row means no change" in one.meaning}
+    assert told == {"file_counters", "server_counters", "wait_counters"}
 
 
 def test_parquet_carries_them(tmp_path: Path):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 import pytest
-from support import external_files
+from support import external_files, record_kinds
 from support.documents import ROOT, Shell, shell_commands
 from support.manifests import changed
 from support.read_once import kept_summaries, read_once
@@ -123,6 +123,11 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
     moments = [Moment(1772445600.0 + 15 * n, one, n, n * 10) for n, one in enumerate(disks)]
     (tool.folder / "sales.csv").write_text(perfmon_csv(moments))
     (tool.folder / "sql01.iostat").write_text(iostat_text(moments, times=False))
+    for name, make in (("profile-shop", record_kinds.collected), ("profile-files", record_kinds.imported)):
+        (tool.folder / "made").mkdir()
+        make(tool.folder / "made")
+        (tool.folder / "made" / "profile").rename(tool.folder / name)
+        (tool.folder / "made").rmdir()
     yield tool
     tool.nothing_left()
 

@@ -1,14 +1,18 @@
 """A profile of a real PostgreSQL by a role that has pg_monitor alone. The time between samples is made up."""
 
+import csv
+import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import numpy as np
 import psycopg
 import pytest
 from psycopg.errors import QueryCanceled
 from support.clusters import Cluster
+from support.command_line import stallmark
 from support.embedded_servers import copied
 from support.waiting import eventually
 
@@ -20,6 +24,7 @@ from stallmark.profile.collection import Clock, Collection
 from stallmark.profile.command import source_for
 from stallmark.profile.postgres import statement
 from stallmark.record.profile import read_profile
+from stallmark.record.profile_counters import RAW_TABLES, Profile
 
 pytestmark = pytest.mark.server
 COMMITS, INTERVAL_S = 200, 15.0
@@ -71,6 +76,54 @@ def test_what_was_done_is_counted_and_nothing_is_created(engine, tmp_path):
     assert found.manifest.server.pool_bytes == 128 << 20 and set(found.manifest.missing) >= {"cores", "cpu_s"}
     assert engine.query(OBJECTS) == before
     assert b"w4tch-it" not in b"".join(path.read_bytes() for path in (tmp_path / "p").iterdir())
+
+
+def test_its_tables_in_sql_and_as_csv_have_what_the_report_has(engine, tmp_path):
+    """A row that did not change is not stored: the sum of differences is that of the report all the same."""
+    folder, number = tmp_path / "p", iter(range(10))
+
+    def work() -> None:
+        # In the second interval nothing is written.
+        if next(number) != 1:
+            engine.execute("INSERT INTO sold SELECT n, repeat('x', 500) FROM generate_series(1, 1000) n")
+            engine.execute("CHECKPOINT")
+
+    found = collect(engine, folder, work=work)
+    intervals = intervals_of(folder)
+    rises = (
+        "select {name}, coalesce(sum(n), 0)::double as n from (select {name}, {value} - lag({value}) over"
+        " (partition by run, {name}, epoch order by sample) as n from {table} join samples using (run, sample))"
+        " group by all"
+    )
+    writes = asked(folder, rises.format(table="file_counters", name="file_class", value="writes"))
+    assert writes == {name: np.nansum(intervals.column(f"{name}.writes")) for name in writes}
+    assert {"data", "log"} <= writes.keys() and writes["log"] > 0
+    counted = asked(folder, rises.format(table="server_counters", name="counter", value="value"))
+    for name in ("log_bytes", "checkpoint_pages", "pages_read"):
+        assert counted[name] == np.nansum(intervals.column(f"server.{name}")), name
+    written = asked(folder, rises.format(table="file_counters", name="file_class", value="write_bytes"))["log"]
+    assert written == pytest.approx(found.means[Measure.LOG_MB] * found.seen_s * 1e6)
+    states = (
+        "select samples.sample, value::double from samples asof join"
+        " (from server_counters where counter = 'connections') as stored"
+        " on samples.run = stored.run and samples.sample >= stored.sample"
+    )
+    assert list(asked(folder, states).values())[1:] == intervals.column("server.connections").tolist()
+
+    assert stallmark("export", folder, "--csv", tmp_path / "csv").exit_code == 0
+    for name in RAW_TABLES:
+        with (tmp_path / "csv" / f"{name}.csv").open(newline="") as file:
+            rows = [row["sample"] for row in csv.DictReader(file)]
+        assert rows == [str(sample) for sample in Profile(folder).table(name)["sample"].to_pylist()], name
+    refused = stallmark("sql", folder, "copy samples to 'x.csv'")
+    assert refused.exit_code == 3 and "Only one SELECT is answered, not COPY" in " ".join(refused.stderr.split())
+
+
+def asked(folder, statement: str) -> dict:
+    """Return the answer of `stallmark sql`: its second column by its first."""
+    done = stallmark("sql", folder, statement, "--json")
+    assert done.exit_code == 0, done.stderr
+    return dict(row.values() for row in json.loads(done.stdout))
 
 
 def test_io_that_is_counted_late_is_said_of_long_transactions_alone(engine, tmp_path):

@@ -2,16 +2,19 @@
 
 import csv
 import json
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from support.manifests import a_manifest
+from support.record_kinds import collected, collecting, imported
 from support.tables import get, put
 
 from stallmark.cli.main import main
 from stallmark.record import histogram
+from stallmark.record.profile_counters import Profile
 from stallmark.record.reader import Record
 from stallmark.record.schema import SAMPLED, TABLES, column, unit_of
 from stallmark.record.writer import RecordWriter
@@ -58,6 +61,38 @@ def test_every_table_and_value(tmp_path: Path, closed: bool):
     ]  # fmt: skip
     assert [row["reads"] for row in rows_of(into / "server_io.csv")] == [""]
     assert json.loads((into / "manifest.json").read_text())["format"] == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "tables"),
+    [
+        (collected, {"samples", "file_counters", "server_counters", "wait_counters", "sessions_seen"}),
+        (collecting, {"samples", "file_counters", "server_counters", "wait_counters", "sessions_seen"}),
+        (imported, {"file_io", "server"}),
+    ],
+)
+def test_every_table_and_value_of_a_profile(tmp_path: Path, make, tables):
+    make(tmp_path)
+    into = exported(tmp_path / "profile", tmp_path / "csv")
+    assert {path.stem for path in into.glob("*.csv")} == {*tables, "columns"}
+    described = {(row["table"], row["column"]): row["unit"] for row in rows_of(into / "columns.csv")}
+    for name in tables:
+        whole, rows = Profile(tmp_path / "profile").table(name), rows_of(into / f"{name}.csv")
+        assert len(rows) == whole.num_rows and {(name, heading) for heading in whole.column_names} <= described.keys()
+        for heading in whole.column_names if rows else ():
+            kind = whole.schema.field(heading).type
+            of_text = datetime.fromisoformat if pa.types.is_timestamp(kind) else kind.to_pandas_dtype()
+            found = [of_text(row[heading]) if row[heading] else None for row in rows]
+            assert found == whole[heading].to_pylist(), heading
+    assert json.loads((into / "profile.json").read_text())["kind"] == "profile"
+    unit = described.get(("file_counters", "read_stall_ms"), described.get(("file_io", "read_stall_ms")))
+    assert unit == "ms"
+
+
+def test_metrics_of_steps_are_of_runs_alone(tmp_path: Path):
+    imported(tmp_path)
+    done = CliRunner().invoke(main, ["export", str(tmp_path / "profile"), "--flat", "-"])
+    assert done.exit_code == 3 and "is a profile, not a run" in " ".join(done.stderr.split())
 
 
 def test_a_histogram_has_a_row_for_each_bucket(tmp_path: Path):

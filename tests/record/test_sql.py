@@ -4,10 +4,12 @@ import signal
 import tempfile
 import threading
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -15,13 +17,16 @@ import pytest
 from support.command_line import signals_as_before
 from support.manifests import changed
 from support.probes import of_disks
-from support.record_kinds import probed
+from support.record_kinds import collected, collecting, imported, probed
 from support.synthetic import Truth, make_run
 from support.tables import get, put
 
 from stallmark import stopping
+from stallmark.analysis.profile_intervals import intervals_of
 from stallmark.errors import StallmarkError
 from stallmark.record import sql
+from stallmark.record.profile import is_profile, read_profile, write_profile
+from stallmark.record.profile_counters import Profile, find_tables
 from stallmark.record.reader import Record, find_records
 from stallmark.record.sql import answer
 
@@ -30,7 +35,8 @@ SHORT = Truth(warm_up_s=3, measured_s=12, failed_per_second=2)
 
 
 def ask(statement: str, *folders: Path) -> list[tuple[Any, ...]]:
-    with answer([Record(folder) for folder in folders], statement) as answered:
+    records = [Profile(folder) if is_profile(folder) else Record(folder) for folder in folders]
+    with answer(records, statement) as answered:
         return list(answered.rows)
 
 
@@ -110,7 +116,7 @@ def test_tables_that_do_not_fit_together_are_a_sentence(own, tmp_path):
     for folder, load in ((own, 1.5), (other, "1.5")):
         table = get(folder, "host")
         put(folder, "host", table.append_column("load_1m", pa.array([load] * table.num_rows)))
-    with pytest.raises(StallmarkError, match=r"tables host that do not fit together \(.*load_1m.*\): ask each run"):
+    with pytest.raises(StallmarkError, match=r"tables host that do not fit together \(.*load_1m.*\): ask each record"):
         ask("from host", own, other)
 
 
@@ -126,6 +132,114 @@ def test_a_probe_has_its_tables(tmp_path):
     [record] = find_records([tmp_path])
     assert ask("select count(*) from probe_steps", record.folder) == [(len(of_disks(4, 5)),)]
     assert ask("from steps", record.folder) == []
+
+
+# Profiles -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def profiles(tmp_path_factory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("profiles")
+    for make in (collected, collecting, imported):
+        (folder / make.__name__).mkdir()
+        make(folder / make.__name__)
+    return {path.name: path / "profile" for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("name", ["collected", "collecting", "imported"])
+def test_the_tables_of_a_profile_are_there_with_their_values(profiles, name):
+    profile = Profile(profiles[name])
+    shown = ask("select table_name, column_name from information_schema.columns", profile.folder)
+    assert {table for table, _ in shown} == {*profile.tables(), "steps"}
+    assert sum(profile.table(table).num_rows > 0 for table in profile.tables()) >= 2
+    for table in profile.tables():
+        whole = profile.table(table)
+        assert [column for of, column in shown if of == table] == ["run", *whole.column_names]
+        values = [("profile", *row.values()) for row in whole.to_pylist()]
+        assert ask(f"from {table}", profile.folder) == values
+
+
+def test_sessions_of_collecting_are_one_table(profiles):
+    rows = ask("select session, count(*), min(sample) from samples group by all order by all", profiles["collecting"])
+    assert rows == [(1, 20, 40), (2, 20, 80)]
+
+
+def test_runs_and_profiles_are_asked_together(profiles, run):
+    folders = profiles["collected"], profiles["imported"], run
+    [(of_run,)] = ask("select distinct run from steps", *folders)
+    assert of_run.endswith("/01-fast")
+    names = ask("select distinct run from file_io union select distinct run from samples", *folders)
+    assert sorted(names) == [("collected/profile",), ("imported/profile",)]
+    assert ask("select count(*) from users", *folders) == ask("select count(*) from users", run)
+
+
+def test_a_profile_named_twice_is_one_and_comes_after_runs(profiles, run):
+    folder = profiles["collected"]
+    link = folder.with_name("link")
+    link.symlink_to(folder)
+    assert [record.folder for record in find_tables([run, folder, link])] == [run, folder]
+
+
+@pytest.mark.parametrize("statement", ["copy samples to '{out}'", "attach '{out}' as other", "delete from samples",
+                                       "from read_text('{secret}')", "from users"])  # fmt: skip
+def test_what_is_refused_of_a_run_is_refused_of_a_profile(profiles, places, statement):
+    with pytest.raises(StallmarkError, match=r"the tables of the records|The records have no table users: choose one"):
+        ask(statement.format(**places), profiles["collected"])
+    assert not places["out"].exists()
+
+
+def test_a_value_that_did_not_change_holds_for_all_samples_after_it(profiles):
+    [(stored, shown)] = ask(
+        "select count(distinct stored.sample), count(*) filter (value = 12) from samples asof join"
+        " (from server_counters where counter = 'connections') as stored on samples.sample >= stored.sample",
+        profiles["collected"],
+    )
+    assert (stored, shown) == (2, 40)  # a row for each session
+
+
+def test_the_differences_of_a_profile_s_counters_are_those_of_its_report(profiles):
+    folder = profiles["collected"]
+    asked = ask(
+        "select file_class, sum(n)::double, sum(ms) from (select file_class, reads - lag(reads) over w as n,"
+        " read_stall_ms - lag(read_stall_ms) over w as ms from file_counters join samples using (sample)"
+        " window w as (partition by session, entity, epoch order by sample)) group by all order by all",
+        folder,
+    )
+    intervals = intervals_of(folder)
+    reported = [(name, *(np.nansum(intervals.column(f"{name}.{column}")) for column in ("reads", "read_stall_ms")))
+                for name in ("data", "log")]  # fmt: skip
+    assert asked == reported and asked[0][1] > 10_000
+
+
+def test_a_damaged_part_of_a_profile_is_named_whichever_table_was_asked_for(tmp_path):
+    collected(tmp_path)
+    flip(tmp_path / "profile" / "wait_counters-002.parquet", 100)
+    with pytest.raises(StallmarkError, match=r"wait_counters-002\.parquet is damaged .* collect the profile anew"):
+        ask("from samples", tmp_path / "profile")
+
+
+def test_rows_that_no_profile_has_are_refused(tmp_path):
+    imported(tmp_path)
+    path = tmp_path / "profile" / "file_io.parquet"
+    table = pq.read_table(path)
+    place = table.column_names.index("file_class")
+    changed_class = table.set_column(place, "file_class", pa.array(["odd"] * table.num_rows))
+    pq.write_table(changed_class, path, write_page_checksum=True)
+    made = read_profile(tmp_path / "profile")
+    write_profile(tmp_path / "profile", made.changed(tables={}))
+    with pytest.raises(StallmarkError, match=r"file_io is damaged \(its column file_class.* import the profile anew"):
+        ask("from file_io", tmp_path / "profile")
+
+
+def test_the_hours_of_a_profile_are_utc_wherever_they_are_asked(profiles, monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    ten = datetime(2026, 3, 2, 10, tzinfo=UTC)
+    [(first, hour)] = ask(
+        "select min(to_timestamp(clock)), max(date_trunc('hour', to_timestamp(clock))) from samples",
+        profiles["collected"],
+    )
+    assert (first, hour) == (ten, ten)
+    assert ask("select min(start) from file_io", profiles["imported"]) == [(ten,)]
 
 
 def flip(path: Path, place: int) -> None:
@@ -263,7 +377,7 @@ def test_a_select_of_whatever_form_is_answered(statement, run):
     [
         (
             "from no_such",
-            r"The runs have no table no_such: choose one of .*server_io, steps, transaction_io, transactions, users, ",
+            r"The records have no table no_such: choose one of .*server_io, steps, transaction_io, transactions, ",
         ),
         ("select no_such from users", r'"no_such" not found .* \(line 1, at “no_such from users”\)\.$'),
         ("select 1\nfrm users", r"syntax error.* \(line 2, at “(frm )?users”\)\.$"),

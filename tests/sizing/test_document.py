@@ -1,6 +1,7 @@
 """The page, the terminal and the JSON of a sizing, and the commands that show it."""
 
 import json
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -130,8 +131,13 @@ def test_what_a_sizing_has_not_is_refused_in_a_sentence(folders, tmp_path, monke
     assert said.exit_code == 3 and said.stderr.startswith("Error: ") and "sizing" in said.stderr
 
 
-@pytest.mark.parametrize("command", [["compare"], ["plan"], ["whatif"], ["export", "--csv", "out"]])
-@pytest.mark.parametrize("kind", ["c", "profile"])
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [
+        *product(["c", "profile"], [["compare"], ["plan"], ["whatif"], ["export", "--flat", "out"]]),
+        ("c", ["export", "--csv", "out"]),  # a profile has tables
+    ],
+)
 def test_commands_of_runs_name_what_it_is(folders, tmp_path, monkeypatch, command, kind):
     monkeypatch.chdir(tmp_path)
     said = stallmark(*command, folders[kind])

@@ -1,4 +1,4 @@
-"""`stallmark export` and `sql`: tables of runs and metrics of their steps as CSV, and a SELECT over the tables."""
+"""`stallmark export` and `sql`: tables of records and metrics of their steps as CSV, and a SELECT over the tables."""
 
 import csv
 import json
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     help="File for the metrics of all steps, one row for each value; - for standard output.",
 )  # fmt: skip
 def export(runs: tuple[Path, ...], folder: Path | None, file: TextIO | None) -> None:
-    """Write every table of a run as CSV, and columns.csv with the unit and meaning of each column.
+    """Write every table of runs and profiles as CSV, and columns.csv with each column's unit and meaning.
 
-    Each of several runs gets its own folder below DIR. `stallmark schema --record --markdown` describes the same
+    Each of several records gets its own folder below DIR. `stallmark schema --record --markdown` describes the same
     columns, and `stallmark schema --metrics` the metrics of --flat.
     """
     if (folder is None) == (file is None):
@@ -61,9 +61,9 @@ def export(runs: tuple[Path, ...], folder: Path | None, file: TextIO | None) -> 
 
 def _export_tables(runs: tuple[Path, ...], folder: Path) -> None:
     from stallmark.record.export import export as write
-    from stallmark.record.reader import find_records
+    from stallmark.record.profile_counters import find_tables
 
-    records = find_records(runs)
+    records = find_tables(runs)
     several = len(records) > 1
     for record in records:
         place = record.folder.resolve()
@@ -82,17 +82,17 @@ ROWS_SHOWN = 1000
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV to standard output, for spreadsheets.")
 @json_option
 def sql(runs: tuple[Path, ...], statement: str, as_csv: bool, as_json: bool) -> None:
-    """Run a SELECT over the tables of run records, in DuckDB's dialect.
+    """Run a SELECT over the tables of runs and profiles, in DuckDB's dialect.
 
     The tables are those that `stallmark schema --record --markdown` describes, each with the column `run`. `steps` has
-    the measured interval of each step. Only one SELECT is executed, and it cannot read other files.
+    the measured interval of each step of a run. Only one SELECT is executed, and it cannot read other files.
     """
-    from stallmark.record.reader import find_records
+    from stallmark.record.profile_counters import find_tables
     from stallmark.record.sql import answer
 
     if as_csv and as_json:
         raise click.UsageError("--csv and --json are given: leave one out.")
-    with answer(find_records(runs), statement) as answered:
+    with answer(find_tables(runs), statement) as answered:
         if as_csv:
             _write_csv(answered)
         elif as_json:

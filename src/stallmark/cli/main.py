@@ -36,8 +36,8 @@ GROUPS = {
         "plan": "Show how many runs are needed to show a difference, given the variation between RUNs.",
         "whatif": "Predict throughput at other read times, from existing runs.",
         "runs": "List past experiments; with a SCENARIO, its throughput over time.",
-        "sql": "Run a SELECT over the tables of run records, in DuckDB's dialect.",
-        "export": "Write every table of a run as CSV, and columns.csv with the unit and meaning of each column.",
+        "sql": "Run a SELECT over the tables of runs and profiles, in DuckDB's dialect.",
+        "export": "Write every table of runs and profiles as CSV, and columns.csv with each column's unit and meaning.",
     },
     "Servers, arrays and load machines": {
         "copies": "List the backups that `reset: restore` left on a SQL Server; "

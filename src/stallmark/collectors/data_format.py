@@ -1,4 +1,5 @@
-"""The format of a run record, for people and programs that read one: every table and column, with unit and meaning.
+"""The format of records, of runs and of profiles, for people and programs that read one: every table and column, with
+unit and meaning.
 
 It is made of the schemas that records are written by, so that it cannot differ from them.
 """
@@ -12,7 +13,9 @@ import pyarrow as pa
 from stallmark.collectors import OF_STATEMENTS, ON_REQUEST, REGISTRY
 from stallmark.collectors.mssql.io_latency import Volumes
 from stallmark.collectors.sampler import Collector
+from stallmark.record import profile
 from stallmark.record.manifest import Manifest
+from stallmark.record.profile_counters import RAW_TABLES, stores_changes
 from stallmark.record.schema import (
     EXTERNAL,
     MAINTENANCE,
@@ -49,6 +52,19 @@ _OTHERS = {
     "queries_left": (QUERIES_LEFT, "Queries at a rate that did not end: given up, or forgotten before they began."),
     "external_…": (EXTERNAL, "What `stallmark attach` has added, a table for each file."),
 }
+_COLLECTED = {
+    "samples": "The samples of a server, a row each.",
+    "file_counters": "Reads and writes of files so far; of PostgreSQL, of each class of file.",
+    "server_counters": "What the server as a whole counted so far, or has now, a row for each counter.",
+    "wait_counters": "Waits that ended so far, by type, of a server that keeps totals of them (SQL Server).",
+    "sessions_seen": "Sessions at work, by what they waited for at the moment of the sample (PostgreSQL). All rows are "
+    "stored: a missing row means no session.",
+}
+_IMPORTED = {
+    "file_io": "I/O of a class of file in an interval. A missing row means that nothing was recorded.",
+    "server": "Work and memory of the server as a whole in an interval. A missing row means that nothing was recorded.",
+}
+_CHANGES = "A row is stored only if it differs from the one before in its session: a missing row means no change."
 _ON_WINDOWS: Mapping[str, Sequence[type[Collector]]] = {"mssql": (Volumes,)}
 """Collectors that the registry has on Windows alone; the format is the same everywhere."""
 _TYPES = {"double": "float64", "float": "float32"}
@@ -105,7 +121,45 @@ stallmark sql stallmark-runs/*-buffer-pool --csv "select run, entity, 10 * floor
 `stallmark sql` opens the tables below to SELECTs in DuckDB's dialect, of several runs at once. Before its own columns,
 each has the name of the run in a column `run`. A column that a record of another version lacks is null. A division by
 zero is null. Quote names that are words of SQL: `"table"`, `"order"`. One SELECT is answered; nothing else is executed,
-and no other file is read. At most 1,000 rows are shown, `--csv` and `--json` write all."""
+and no other file is read. At most 1,000 rows are shown, `--csv` and `--json` write all.
+
+[Profiles](#profiles) have tables of their own, and are opened in the same way."""
+_PROFILES = """\
+## Profiles
+
+A profile has a folder, too: `profile.json` in place of `manifest.json`, and the tables below. `stallmark sql` and
+`stallmark export` open it as they open runs, also while it is collected. In `run` is the name of its folder. Runs and
+profiles may be named together: no table of a profile has the name of one of a run, and `steps` has rows of runs alone.
+
+One that was collected from a server holds its counters as the server counted them. Each table has a part for each
+session of collecting, `<table>-001.parquet` and so on; SQL and CSV have them as one table. What exists no longer has a
+last row without values, of the epoch `gone`.
+
+Take differences between neighbouring rows of one `epoch`. A difference across two sessions, or across a gap, counts
+what happened there; the report leaves these out (`sessions` and `gaps` in `profile.json`). Where a missing row means no
+change, a sum of differences needs no other rows; it is null if there was no change at all. The value at each sample is
+that of the last row up to it:
+
+```sh
+stallmark sql profile-shop "select date_trunc('hour', to_timestamp(clock)) as hour, file_class, \\
+  sum(n) as reads, sum(bytes) / sum(n) / 1024 as kib, sum(ms) / sum(n) as read_ms from (select run, sample, \\
+  file_class, reads - lag(reads) over w as n, read_bytes - lag(read_bytes) over w as bytes, \\
+  read_stall_ms - lag(read_stall_ms) over w as ms from file_counters \\
+  window w as (partition by run, entity, epoch order by sample)) join samples using (run, sample) \\
+  group by all order by all"
+stallmark sql profile-shop "select max(value) as connections, arg_max(to_timestamp(clock), value) as at, \\
+  count(*) as samples from samples asof join (from server_counters where counter = 'connections') as stored \\
+  on samples.run = stored.run and samples.sample >= stored.sample"
+stallmark export profile-shop --csv profile-shop-csv
+```
+
+One that was imported holds intervals of what was recorded: `file_io` and `server`. A rate is the count divided by the
+time from `start` to `"end"`. Times are UTC.
+
+```sh
+stallmark sql profile-files "select date_trunc('hour', start) as hour, file_class, sum(reads) as reads, \\
+  sum(reads) / sum(epoch(\\"end\\" - start)) as reads_per_s from file_io group by all order by all"
+```"""
 
 
 @dataclass(frozen=True)
@@ -155,18 +209,37 @@ def tables() -> Iterator[RecordTable]:
         yield RecordTable(name, "", meaning, PROBE_TABLES[name])
 
 
+def profile_tables() -> Iterator[RecordTable]:
+    """Yield every table that a profile may have, collected or imported."""
+    for name, meaning in _COLLECTED.items():
+        meaning = f"{meaning} {_CHANGES}" if stores_changes(name) else meaning
+        yield RecordTable(name, "", meaning, RAW_TABLES[name])
+    for name, meaning in _IMPORTED.items():
+        yield RecordTable(name, "", meaning, profile.TABLES[name])
+
+
 def in_json() -> dict[str, Any]:
-    """Return the tables, and the JSON schema of the manifest."""
-    return {"tables": [table.facts() for table in tables()], "manifest": Manifest.model_json_schema()}
+    """Return the tables, and the JSON schemas of the manifests."""
+    return {
+        "tables": [table.facts() for table in tables()],
+        "manifest": Manifest.model_json_schema(),
+        "profile_tables": [table.facts() for table in profile_tables()],
+        "profile": profile.ProfileManifest.model_json_schema(),
+    }
 
 
 def markdown() -> str:
     """Return the page that documents the format."""
-    parts = [_INTRODUCTION]
-    for table in (STEPS_IN_SQL, *tables()):
-        engine = {"postgresql": " (PostgreSQL)", "mssql": " (SQL Server)"}.get(table.engine, "")
-        rows = ["| column | type | unit | meaning |", "|---|---|---|---|"]
-        for column in table.columns:
-            rows.append(f"| `{column.name}` | {type_of(column)} | {unit_of(column)} | {meaning_of(column)} |")
-        parts += [f"## {table.name}{engine}", table.meaning, "\n".join(rows)]
-    return "\n\n".join(parts) + "\n"
+    of_runs = (part for table in (STEPS_IN_SQL, *tables()) for part in _section(table, "##"))
+    of_profiles = (part for table in profile_tables() for part in _section(table, "###"))
+    return "\n\n".join([_INTRODUCTION, *of_runs, _PROFILES, *of_profiles]) + "\n"
+
+
+def _section(table: RecordTable, heading: str) -> Iterator[str]:
+    engine = {"postgresql": " (PostgreSQL)", "mssql": " (SQL Server)"}.get(table.engine, "")
+    rows = ["| column | type | unit | meaning |", "|---|---|---|---|"]
+    for column in table.columns:
+        rows.append(f"| `{column.name}` | {type_of(column)} | {unit_of(column)} | {meaning_of(column)} |")
+    yield f"{heading} {table.name}{engine}"
+    yield table.meaning
+    yield "\n".join(rows)

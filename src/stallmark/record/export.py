@@ -1,4 +1,4 @@
-"""Write a run record as CSV, for tools that read no Parquet.
+"""Write a run's record or a profile as CSV, for tools that read no Parquet.
 
 One file per table, and `columns.csv` with the unit and meaning of every column. The histograms of a table go into a
 file of their own, a row for each bucket: `transactions.latency.csv`.
@@ -15,7 +15,7 @@ import pyarrow.csv as pa_csv
 from stallmark.errors import StallmarkError
 from stallmark.record.files import read
 from stallmark.record.histogram import VALUES_US, expand
-from stallmark.record.reader import Record
+from stallmark.record.reader import TableFolder
 from stallmark.record.schema import PROBE_TABLES, TABLES, column, meaning_of, unit_of
 from stallmark.redact import FIGURE, FORMULA
 
@@ -23,10 +23,10 @@ COLUMNS = "columns.csv"
 _KNOWN = TABLES | PROBE_TABLES
 
 
-def export(record: Record, folder: Path) -> list[Path]:
+def export(record: TableFolder, folder: Path) -> list[Path]:
     """Write every table of the record into `folder`, with its manifest; return the files.
 
-    Raise StallmarkError if the folder is not empty: its files could be taken for this run's.
+    Raise StallmarkError if the folder is not empty: its files could be taken for this record's.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
@@ -50,8 +50,8 @@ def export(record: Record, folder: Path) -> list[Path]:
         rows = csv.writer(file)
         rows.writerow(["table", "column", "unit", "meaning"])
         rows.writerows((table, field.name, unit_of(field), meaning_of(field)) for table, field in described)
-    (folder / "manifest.json").write_bytes(read(record.folder / "manifest.json"))
-    return [*written, folder / COLUMNS, folder / "manifest.json"]
+    (folder / record.file).write_bytes(read(record.folder / record.file))
+    return [*written, folder / COLUMNS, folder / record.file]
 
 
 def _with_units(name: str, schema: pa.Schema) -> pa.Schema:
@@ -69,14 +69,14 @@ def _bucket_columns(kind: str, unit: str) -> Sequence[pa.Field]:
     )
 
 
-def _write(record: Record, name: str, schema: pa.Schema, target: Path) -> Path:
+def _write(record: TableFolder, name: str, schema: pa.Schema, target: Path) -> Path:
     with pa_csv.CSVWriter(target, schema) as writer:
         for batch in record.raw_batches(name, schema.names):
             writer.write_table(_without_formulas(pa.Table.from_batches([batch]).select(schema.names).cast(schema)))
     return target
 
 
-def _write_histogram(record: Record, name: str, kind: str, schema: pa.Schema, target: Path) -> Path:
+def _write_histogram(record: TableFolder, name: str, kind: str, schema: pa.Schema, target: Path) -> Path:
     keys = schema.names[:-2]
     with pa_csv.CSVWriter(target, schema) as writer:
         for batch in record.batches(name, [*keys, f"{kind}_gaps", f"{kind}_counts"]):

@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from stallmark.record.files import Reserve
 from stallmark.record.manifest.course import TableFile
-from stallmark.record.profile import TABLES, ProfileManifest, read_profile, write_profile, wrong_rows
-from stallmark.record.reader import TABLE_FILES, TableFolder
+from stallmark.record.profile import FILE, TABLES, ProfileManifest, is_profile, read_profile, write_profile, wrong_rows
+from stallmark.record.reader import TABLE_FILES, TableFolder, find_records
 from stallmark.record.schema import column
 from stallmark.record.table_file import StreamWriter, readable, remove, written
 from stallmark.record.writer import Rows, batch_of, to_parquet
@@ -104,6 +104,11 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _ENCODED = pa.dictionary(pa.int32(), pa.string())
 
 
+def stores_changes(name: str) -> bool:
+    """Return True if a row of a table is stored only where it is not as it was."""
+    return "epoch" in RAW_TABLES[name].names
+
+
 class ProfileWriter:
     """The writer of one session."""
 
@@ -120,7 +125,7 @@ class ProfileWriter:
     def append(self, name: str, rows: Sequence[tuple]) -> None:
         """Add the rows of one sample to a table, as tuples in the order of the columns. Of a table with epochs only
         rows that differ from their last are stored."""
-        if "epoch" in RAW_TABLES[name].names:
+        if stores_changes(name):
             rows = list(self._changed(name, rows))
         if rows:
             self._write(name, rows)
@@ -174,6 +179,8 @@ def close_streams(folder: Path) -> dict[str, TableFile]:
 
 class Profile(TableFolder):
     """A profile opened for reading, collected or imported, complete or still growing."""
+
+    file = FILE
 
     def __init__(self, folder: Path):
         super().__init__(folder)
@@ -229,6 +236,18 @@ class Profile(TableFolder):
 
     def _manifest_now(self) -> ProfileManifest:
         return read_profile(self.folder)
+
+
+def find_tables(paths: Sequence[Path]) -> list[TableFolder]:
+    """Return the runs in `paths`, in the order they were run, and then the profiles; see `find_records`."""
+    runs: list[Path] = []
+    profiles: dict[Path, Path] = {}  # keys: resolved path; values: path as first given
+    for path in paths:
+        if is_profile(path):
+            profiles.setdefault(path.resolve(), path)
+        else:
+            runs.append(path)
+    return [*find_records(runs), *map(Profile, profiles.values())]
 
 
 def last_sample(folder: Path) -> int:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from stallmark import capabilities
 from stallmark.errors import StallmarkError
 from stallmark.record.files import is_file
-from stallmark.record.manifest import Manifest, read_manifest
+from stallmark.record.manifest import FILE, Manifest, read_manifest
 from stallmark.record.manifest.course import TableFile
 from stallmark.record.manifest.workload import Load, Search, Step, application, ended_early
 from stallmark.record.plausible import wrong_columns, wrong_rows
@@ -52,6 +52,8 @@ class _Source:
 class TableFolder(ABC):
     """The tables in a folder, closed or still growing."""
 
+    file: ClassVar[str]
+    """The name of the manifest."""
     manifest: Manifest | ProfileManifest
     remedy = "restore it, or leave this record out"
 
@@ -194,6 +196,7 @@ class TableFolder(ABC):
 class Record(TableFolder):
     """A record opened for reading, complete or cut short."""
 
+    file = FILE
     manifest: Manifest
     ended_s: int | None = None
     """The whole seconds after which its load ended although others went on."""

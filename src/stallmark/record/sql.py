@@ -1,4 +1,4 @@
-"""A user's SELECT over the tables of run records, executed by DuckDB.
+"""A user's SELECT over the tables of runs and profiles, executed by DuckDB.
 
 DuckDB opens no file: it ignores the checksums of Parquet's pages, which the reader of records verifies. DuckDB's own
 parser reads the statement, and anything but one SELECT over the tables is refused before it runs. In addition, the
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.processes import temporary_name
-from stallmark.record.reader import Record
+from stallmark.record.reader import Record, TableFolder
 from stallmark.record.schema import ROWS_AT_ONCE, STEPS
 from stallmark.stopping import hearing
 
@@ -43,10 +43,10 @@ class Answer(NamedTuple):
 
 
 class RunTable:
-    """A table of several runs for DuckDB, which requests a stream at each scan. One batch of rows is in memory at a
+    """A table of several records for DuckDB, which requests a stream at each scan. One batch of rows is in memory at a
     time."""
 
-    def __init__(self, name: str, runs: Mapping[str, Record]):
+    def __init__(self, name: str, runs: Mapping[str, TableFolder]):
         self._name, self._runs = name, runs
         self.error: Exception | None = None
         """The error that ended a scan: DuckDB reports it without its type."""
@@ -56,7 +56,7 @@ class RunTable:
         except pa.ArrowException as error:
             reason = as_reason(str(error).splitlines()[0])
             raise StallmarkError(
-                f"The runs have tables {name} that do not fit together ({reason}): ask each run by itself."
+                f"The records have tables {name} that do not fit together ({reason}): ask each record by itself."
             ) from None
         self.schema = pa.schema([pa.field(RUN, pa.string()), *(field for field in columns if field.name != RUN)])
 
@@ -89,11 +89,11 @@ def _column(batch: pa.RecordBatch, field: pa.Field, run: str) -> pa.Array:
 
 
 @contextmanager
-def answer(records: Sequence[Record], statement: str) -> Iterator[Answer]:
+def answer(records: Sequence[TableFolder], statement: str) -> Iterator[Answer]:
     """Yield the answer to a SELECT over the tables of the records. Raise StallmarkError for anything else, and for a
     table that is not as it was written."""
     runs = _by_name(records)
-    by_table: dict[str, dict[str, Record]] = {}
+    by_table: dict[str, dict[str, TableFolder]] = {}
     for run, record in runs.items():
         for name in record.tables():
             by_table.setdefault(name, {})[run] = record
@@ -140,7 +140,7 @@ def _connected(folder: Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _by_name(records: Sequence[Record]) -> dict[str, Record]:
+def _by_name(records: Sequence[TableFolder]) -> dict[str, TableFolder]:
     """Return the records by the names of their folders, with as much of the path as makes them different."""
     folders = [record.folder.resolve() for record in records]
     spellings = (
@@ -153,7 +153,7 @@ def _by_name(records: Sequence[Record]) -> dict[str, Record]:
     return dict(zip(names, records, strict=True))
 
 
-def _steps(runs: Mapping[str, Record]) -> pa.Table:
+def _steps(runs: Mapping[str, TableFolder]) -> pa.Table:
     """Return the steps of the runs, with the interval that each was measured in."""
     rows = [
         {
@@ -166,6 +166,7 @@ def _steps(runs: Mapping[str, Record]) -> pa.Table:
             "end_s": step.end_s,
         }
         for run, record in runs.items()
+        if isinstance(record, Record)  # a profile has no steps
         for step in record.manifest.steps
     ]
     return pa.Table.from_pylist(rows, STEPS)
@@ -189,7 +190,7 @@ def _only_select(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Sta
     functions = {part["function"]["function_name"].lower() for part in parts if part.get("type") == "TABLE_FUNCTION"}
     if others := sorted(functions - TABLE_FUNCTIONS):
         raise StallmarkError(
-            f"A SELECT reads the tables of the runs, and not {others[0]}(): name one of these tables in its place."
+            f"A SELECT reads the tables of the records, and not {others[0]}(): name one of these tables in its place."
         )
     return statements[0]
 
@@ -203,7 +204,7 @@ def _verb(statement: duckdb.Statement) -> str:
 def _not_answered(kinds: Sequence[str]) -> StallmarkError:
     return StallmarkError(
         f"Only one SELECT is answered, not {', '.join(kinds) or 'an empty text'}: write a SELECT over the tables of "
-        "the runs."
+        "the records."
     )
 
 
@@ -245,7 +246,7 @@ def _refusal(error: duckdb.Error, tables: Sequence[str]) -> StallmarkError:
     """Return DuckDB's error as a sentence, with the place in the statement that it points to."""
     text = str(error)
     if missing := re.search(r'Table with name "?([^"\n]+?)"? does not exist', text):
-        return StallmarkError(f"The runs have no table {missing[1]}: choose one of {', '.join(sorted(tables))}.")
+        return StallmarkError(f"The records have no table {missing[1]}: choose one of {', '.join(sorted(tables))}.")
     place = re.search(r"^(LINE (\d+): .*)\n( *)\^", text, re.MULTILINE)
     reason = re.sub(r"^[\w ]+ Error: ", "", text[: place.start()] if place else text)
     where = f" (line {place[2]}, at “{place[1][len(place[3]) :].strip()}”)" if place else ""
