@@ -82,10 +82,10 @@ class Host(Collector):
         ]
 
 
-def _stalled_s(resource: str, pressure: Path = Path("/proc/pressure")) -> float | None:
+def _stalled_s(resource: str) -> float | None:
     """Return the time that any task has waited for a resource, or None if the kernel does not count it."""
     try:
-        [line, *_] = (pressure / resource).read_text().splitlines()
+        [line, *_] = Path("/proc/pressure", resource).read_text().splitlines()
     except (OSError, ValueError):
         return None
     return int(line.rpartition("total=")[2]) / 1e6

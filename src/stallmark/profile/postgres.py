@@ -1,7 +1,7 @@
 """PostgreSQL as the source of a profile: a few prepared queries for every sample."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import psycopg
 from psycopg.conninfo import make_conninfo
@@ -53,11 +53,10 @@ class PostgresSource(Source):
 
     engine = "postgresql"
 
-    def __init__(self, engine: PostgresEngine, *, anonymous: bool, clock: Callable[[], float] = time.monotonic):
+    def __init__(self, engine: PostgresEngine, *, anonymous: bool):
         super().__init__(engine.login(), engine.location.rpartition("/")[2], anonymous=anonymous)
         self._spec = engine.spec()
         self.address = engine.location
-        self._clock = clock
         self._connection = _Connection(engine)
         self._texts: dict[str, str] = {}
         self._sized: float | None = None
@@ -110,7 +109,7 @@ class PostgresSource(Source):
         return kind, None, kind, f"{start} {row['epoch']}", *(row[name] for name in IO), size
 
     def _measure_sizes(self) -> None:
-        now = self._clock()
+        now = time.monotonic()
         if self._sized is not None and now - self._sized < SIZES_EVERY_S:
             return
         self._sized = now

@@ -98,9 +98,9 @@ def pooled_spread(groups: Sequence[Sequence[Sequence[float]]]) -> tuple[float, i
     return (float(np.sqrt(squares / df)), df) if df else None
 
 
-def spread_interval(spread: float, df: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def spread_interval(spread: float, df: int) -> tuple[float, float]:
     """Return the bounds of the true standard deviation (χ²): of few runs it is itself known only roughly."""
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     low, high = (np.sqrt(df / scipy.special.chdtri(df, side)) for side in (tail, 1 - tail))
     return float(spread * low), float(spread * high)
 
