@@ -47,8 +47,9 @@ _EVERGREEN = 1000
 
 def statement(name: str, major: int) -> str:
     """Return the newest query of this name that a server of this major version understands."""
-    fitting = [version for version in sql_file.versions(__package__, name) if version <= major]
-    return sql_file.read(__package__, f"{name}.{max(fitting)}")
+    text = sql_file.newest(__package__, name, major)
+    assert text is not None, name
+    return text
 
 
 def with_databases(text: str, names: Sequence[str]) -> str:
