@@ -21,7 +21,7 @@ from stallmark.engines.mssql.server import LEAST_LEVEL, WHY_LEAST_LEVEL
 from stallmark.loaders import checked_seed, loader_for
 from stallmark.quantities import Seconds, Size, SizeOrZero, parse_size
 from stallmark.scenarios import Section, refusing
-from stallmark.schema import placement as placement
+from stallmark.schema import placement
 from stallmark.transactions import WORKLOADS, define, find_workload, known_name
 from stallmark.transactions.workload import deck_of
 
