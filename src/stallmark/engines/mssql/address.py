@@ -269,7 +269,6 @@ DATABASE = Service(
     no_tempdb_reason=_AZURE_PLACES,
     no_pool_reason="Azure SQL Database has no Resource Governor",
 )
-SERVICES = (RDS, CLOUD_SQL, MANAGED, DATABASE)
 
 
 def recognise(edition: int, query: Callable[[str], list[tuple]]) -> Service:
