@@ -24,7 +24,7 @@ from stallmark.driver.load import COOL_DOWN_S, Timeline, WarmUpLimits, consecuti
 from stallmark.driver.pacing import AHEAD_NS, SECOND_NS, Arrivals, Dealer, OpenLoop, ThinkTime
 from stallmark.driver.rows import TransactionRow
 from stallmark.driver.run_state import SecondSeries, SteadyStateWait
-from stallmark.record.histogram import EMPTY
+from stallmark.record import Histogram
 
 
 class User:
@@ -371,7 +371,8 @@ def follow(
 
 
 def row(second: int, committed: int, rolled_back: int, latency_us: int) -> TransactionRow:
-    return TransactionRow(second, "bank", "transfer", committed, rolled_back, 0, 0, latency_us, 0, EMPTY, EMPTY)
+    empty = Histogram(b"", b"")
+    return TransactionRow(second, "bank", "transfer", committed, rolled_back, 0, 0, latency_us, 0, empty, empty)
 
 
 def steady(seconds: int = 800, seed: int = 1) -> np.ndarray:

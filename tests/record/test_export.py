@@ -35,7 +35,7 @@ def make(folder: Path, *, closed: bool = True) -> Path:
     for second, name in ((1, "trade_order"), (2, '=a "quoted", one')):
         row = dict.fromkeys(TABLES["transactions"].names, 0) | {"second": second, "load": "brokerage"}
         row |= {"transaction": name, "committed": 3}
-        row |= histogram.columns("latency", some) | histogram.columns("service", histogram.EMPTY)
+        row |= histogram.columns("latency", some) | histogram.columns("service", histogram.Histogram(b"", b""))
         writer.append("transactions", [row])
     writer.append("server_io", [{"t": 0.5, "took_s": 0.01, "reads": None}])
     if closed:

@@ -28,7 +28,7 @@ def read(*histograms: hdr.Histogram) -> np.ndarray:
 
 
 def test_the_buckets_are_those_of_the_hdr_histogram():
-    theirs = HdrHistogram(hdr.LOWEST_US, hdr.HIGHEST_US, hdr.DIGITS)
+    theirs = HdrHistogram(hdr.LOWEST_US, hdr.HIGHEST_US, 3)
     values = [theirs.get_value_from_index(index) for index in range(theirs.counts_len)]
     assert hdr.VALUES_US.tolist() == values
     assert hdr.TOPS_US.tolist() == [theirs.get_highest_equivalent_value(value) for value in values]
@@ -36,7 +36,7 @@ def test_the_buckets_are_those_of_the_hdr_histogram():
 
 @given(values=LATENCIES, times=st.sampled_from([1, 2, 70, 20_000]))
 def test_counts_are_those_of_the_hdr_histogram(values, times):
-    theirs = HdrHistogram(hdr.LOWEST_US, hdr.HIGHEST_US, hdr.DIGITS)
+    theirs = HdrHistogram(hdr.LOWEST_US, hdr.HIGHEST_US, 3)
     for value in values:
         theirs.record_value(max(value, 1), times)
     found = read(encoded(values, times))

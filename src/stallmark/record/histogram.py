@@ -15,8 +15,8 @@ from stallmark.record import Histogram
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LOWEST_US, HIGHEST_US, DIGITS = 1, 3_600_000_000, 3
-_EXACT = 2048  # values below it have a bucket each; from there on every doubling has half as many
+LOWEST_US, HIGHEST_US = 1, 3_600_000_000
+_EXACT = 2048  # values below it have a bucket each; from there on every doubling has half as many: three digits
 _DOUBLINGS = 21
 
 VALUES_US = np.concatenate(
@@ -30,9 +30,6 @@ BUCKETS = len(VALUES_US)
 GAP, COUNT = np.dtype("<i2"), np.dtype("<i4")
 _ROWS_AT_ONCE = 512
 _FEW = 400  # values, up to which sorting them is quicker than counting all buckets
-
-
-EMPTY = Histogram(b"", b"")
 
 
 def encode(values_us: np.ndarray) -> Histogram:
