@@ -27,8 +27,8 @@ from stallmark.analysis.profile_rates import (
     busiest,
     class_totals,
     peaks,
+    pool_miss_share,
     rates_of,
-    server_quotient,
     wait_totals,
 )
 from stallmark.errors import StallmarkError
@@ -352,7 +352,7 @@ def _memory(profile: ProfileSummary) -> Iterator[Finding]:
     if data.reads_per_s < NO_READS_PER_S:
         yield info(ProfileKind.NO_READS, reads_per_s=data.reads_per_s)
         return
-    missed = server_quotient(profile.intervals, "pages_read", "page_lookups")
+    missed = pool_miss_share(profile.intervals)
     yield info(
         ProfileKind.READS_AT_MOST,
         reads_per_s=data.reads_per_s,

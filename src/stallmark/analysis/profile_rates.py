@@ -285,9 +285,10 @@ class WaitTotal:
     mean_ms: Annotated[float | None, Shown("ms each", importance=1)]
 
 
-def server_quotient(intervals: Intervals, amount: str, base: str) -> float | None:
-    """Return the quotient of two counts of the server, or None if they are not known for a common time."""
-    return Quotient(*(intervals.column(f"server.{name}") for name in (amount, base))).mean()
+def pool_miss_share(intervals: Intervals) -> float | None:
+    """Return the share of page lookups that the pool did not answer, or None if these are not known for a common time
+    with the reads."""
+    return Quotient(*map(intervals.column, ("server.pages_read", "server.page_lookups"))).mean()
 
 
 def wait_totals(intervals: Intervals, seen_s: float) -> tuple[list[WaitTotal], list[WaitTotal]]:

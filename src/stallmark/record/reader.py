@@ -250,10 +250,10 @@ class Record(TableFolder):
             self._refuse(name, wrong_columns(name, self.schema(name)))
         yield from self._rows(name, columns)
 
-    def require(self, name: str, column: str) -> None:
-        """Raise StallmarkError if a table lacks a column that not every record has."""
-        if column not in self.schema(name).names:
-            self._refuse(name, f"it has no column {column}")
+    def require_load(self, name: str) -> None:
+        """Raise StallmarkError if a table has no column of the load, which a record of several loads needs."""
+        if "load" not in self.schema(name).names:
+            self._refuse(name, "it has no column load")
 
     def _find(self, stem: str) -> _Source | None:
         if not _NAME.fullmatch(stem):
@@ -444,7 +444,7 @@ class LoadRecord(Record):
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         keys = ("load",) if name in OF_ONE_LOAD else ("second", "application") if name == "waits" else ()
         if name in OF_ONE_LOAD:
-            self.require(name, "load")
+            self.require_load(name)
         for batch in super().batches(name, list(dict.fromkeys([*columns, *keys]))):
             own = batch.filter(self._load_mask(batch)) if keys else batch
             yield own.select([column for column in columns if column in own.schema.names])

@@ -38,25 +38,23 @@ class Dropped:
         return self.last < interval.end and self.gone > interval.begin
 
 
-def read_dropped(
-    record: Record, table: str, group: str, entity: str, count: str, within_s: float = np.inf
-) -> list[Dropped]:
-    """Return the entities that counted from one sample to the next and had disappeared at the third, `within_s` after
-    the first: their counts since the second are lost. An entity that had stopped counting has not lost any."""
+def read_dropped(record: Record, table: str, group: str, within_s: float = np.inf) -> list[Dropped]:
+    """Return the plans that were executed from one sample to the next and had disappeared at the third, `within_s`
+    after the first: their counts since the second are lost. A plan that was not executed any more has lost none."""
     times = sample_times(record, table)
     if times is None:
         return []
-    groups, entities = Codes(), Codes()
+    groups, plans = Codes(), Codes()
     seen = _Seen()
-    for t, batch in rows_with_times(record, table, [group, entity, count]):
-        values = numbers_of(batch, count)
-        if values is None or not {group, entity} <= set(batch.schema.names):
+    for t, batch in rows_with_times(record, table, [group, "plan", "executions"]):
+        executions = numbers_of(batch, "executions")
+        if executions is None or not {group, "plan"} <= set(batch.schema.names):
             return []
-        named = pc.and_(batch.column(entity).is_valid(), batch.column(group).is_valid())
+        named = pc.and_(batch.column("plan").is_valid(), batch.column(group).is_valid())
         named = named.to_numpy(zero_copy_only=False)
-        group_code, entity_code = groups.codes(batch, group), entities.codes(batch, entity)
-        seen.add(np.searchsorted(times, t)[named], group_code[named], entity_code[named], values[named])
-    # The last sample of the run proves nothing: the entity may still be there.
+        group_code, plan_code = groups.codes(batch, group), plans.codes(batch, "plan")
+        seen.add(np.searchsorted(times, t)[named], group_code[named], plan_code[named], executions[named])
+    # The last sample of the run proves nothing: the plan may still be there.
     gone = seen.last + 1
     early = np.flatnonzero(seen.rose & (seen.last > 0) & (gone < len(times)))
     return [
@@ -163,9 +161,7 @@ def _summary(plans: list[tuple[Mapping[str, str], Delta]], whole: bool) -> State
 
 def read_statements(record: Record, intervals: Sequence[Interval]) -> Statements:
     counters = read_counters(record, "statements", _COUNTS, group="planned", entity="plan", within=intervals)
-    return Statements(
-        counters, _about(record), read_dropped(record, "statements", group="planned", entity="plan", count="executions")
-    )
+    return Statements(counters, _about(record), read_dropped(record, "statements", "planned"))
 
 
 def _about(record: Record) -> dict[str, Mapping[str, str]]:
@@ -307,7 +303,7 @@ def read_query_store(record: Record, intervals: Sequence[Interval]) -> QueryStor
         read_counters(record, "query_store", _STATEMENT, group="procedure", entity="plan", within=intervals),
         read_counters(record, "query_store_waits", ["wait_ms"], group="wait", entity="plan", within=intervals),
         _read_states(record),
-        read_dropped(record, "query_store", "procedure", "plan", "executions", within_s=SHOWN_S),
+        read_dropped(record, "query_store", "procedure", within_s=SHOWN_S),
     )
 
 

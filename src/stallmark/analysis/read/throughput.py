@@ -291,7 +291,7 @@ class DriverTables:
         """Yield columns of a table with the seconds of the rows, without the partial last one of a run that was cut."""
         for batch in self._run.batches(table, ["second", "load", *columns]):
             if self._loads:
-                self._run.require(table, "load")
+                self._run.require_load(table)
             inside = pc.less(batch.column("second"), self._seconds)
             batch = batch if pc.all(inside).as_py() else batch.filter(inside)
             if batch.num_rows:
