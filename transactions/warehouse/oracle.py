@@ -145,14 +145,12 @@ class Oracle:
     the generator is not installed, or if it or DuckDB fails, as on a full disk.
     """
 
-    def __init__(self, factor: float, inserted: int = 0, deleted: int = 0, folder: Path | None = None):
-        """Take in `folder` where the data go; by default the folder for temporary files."""
+    def __init__(self, factor: float, inserted: int = 0, deleted: int = 0):
         self._factor = factor
         self._changes = inserted, deleted
-        self._within = folder
 
     def __enter__(self) -> "Oracle":
-        self._folder = Path(tempfile.mkdtemp(prefix=temporary_name("oracle"), dir=self._within))
+        self._folder = Path(tempfile.mkdtemp(prefix=temporary_name("oracle")))
         try:
             _generate(self._factor, self._folder)
             self._connection = duckdb.connect(self._folder / "oracle.duckdb")
@@ -219,7 +217,7 @@ class Oracle:
             self._connection.execute("INSERT INTO deleted SELECT unnest($1)", [keys.tolist()])
 
 
-def validate(engine: Engine, factor: float, folder: Path | None = None) -> Iterator[tuple[int, list[str]]]:
+def validate(engine: Engine, factor: float) -> Iterator[tuple[int, list[str]]]:
     """Yield each query with the differences between a server's answer to its validation parameters and the oracle's.
     These are sentences without their full stop; none where the answer is right.
 
@@ -227,7 +225,7 @@ def validate(engine: Engine, factor: float, folder: Path | None = None) -> Itera
     """
     state = Refresh(engine, factor).state()
     deleted = state.set if state.deleted else state.set - 1
-    with Oracle(factor, state.set, deleted, folder) as oracle:
+    with Oracle(factor, state.set, deleted) as oracle:
         for query in QUERIES:
             parameters = validation(query, factor)
             ours = engine.query(text(query, engine.dialect, parameters))

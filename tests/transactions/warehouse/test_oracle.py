@@ -2,7 +2,9 @@
 
 import math
 import subprocess
+import tempfile
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +60,12 @@ def test_answers_agree(engine: Engine, oracle: Oracle, query, asked):
             assert kind == "x" or value == wanted or math.isclose(value, wanted, rel_tol=1e-5, abs_tol=1e-5)
 
 
+@pytest.fixture
+def temporary_files(monkeypatch, tmp_path) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
 @pytest.mark.parametrize("query", TELLING)
 def test_telling_answers_have_rows(oracle: Oracle, query):
     rows = oracle.answers(query, TELLING[query])
@@ -70,39 +78,39 @@ def test_the_oracle_says_what_others_have_published(oracle: Oracle, query):
     assert [row[COLUMN[query]] for row in rows] == PUBLISHED[query]
 
 
-def test_validation_goes_on_after_refreshes(changed: Engine, factor, tmp_path):
+def test_validation_goes_on_after_refreshes(changed: Engine, factor, temporary_files):
     refresh = Refresh(changed, factor)
     for _ in range(2):
         refresh.insert()
         refresh.delete()
     refresh.insert()
-    answers = validate(changed, factor, tmp_path)
+    answers = validate(changed, factor)
     assert [next(answers) for _ in range(20)] == [(query, []) for query in QUERIES[:20]]
     changed.execute("UPDATE warehouse.orders SET o_orderstatus = 'P' WHERE o_orderstatus = 'F'")
     assert next(answers) == (21, ["there are 0 rows, and not 1", "(Supplier#000000074, 9) is missing"])
     assert list(answers) == [(22, [])]
-    assert list(tmp_path.iterdir()) == []
+    assert list(temporary_files.iterdir()) == []
 
 
-def test_without_the_generator(monkeypatch, tmp_path):
+def test_without_the_generator(monkeypatch, temporary_files):
     monkeypatch.setattr(module.shutil, "which", lambda name, path=None: None)
     with (
         pytest.raises(StallmarkError, match=r"tpchgen-cli is not installed, .* 'stallmark\[warehouse\]'\.$"),
-        Oracle(0.01, folder=tmp_path),
+        Oracle(0.01),
     ):
         pass
-    assert list(tmp_path.iterdir()) == []
+    assert list(temporary_files.iterdir()) == []
 
 
-def test_a_generator_that_fails(monkeypatch, tmp_path):
+def test_a_generator_that_fails(monkeypatch, temporary_files):
     said = subprocess.CompletedProcess([], 1, "", "thread panicked\nNo space left on device (os error 28)\n")
     monkeypatch.setattr(module.subprocess, "run", lambda *_, **__: said)
     with (
         pytest.raises(StallmarkError, match=r"tables into .*: No space left on device \(os error 28\)\.$"),
-        Oracle(0.01, folder=tmp_path),
+        Oracle(0.01),
     ):
         pass
-    assert list(tmp_path.iterdir()) == []
+    assert list(temporary_files.iterdir()) == []
 
 
 def test_an_oracle_that_fails(oracle: Oracle, monkeypatch):
