@@ -41,7 +41,9 @@ def drive_load(engine: EmbeddedEngine, folder: Path, load: LoadSpec, warm_up_s: 
     """Drive a load on the engine into a record at a folder."""
     shutil.rmtree(folder, ignore_errors=True)
     writer = RecordWriter(folder, Manifest(started=now()))
-    steps = consecutive_steps(list(load.users), ramp_s=0, warm_up_s=warm_up_s, measure_s=seconds)
+    steps = consecutive_steps(
+        [(f"{count} users", count) for count in load.users], ramp_s=0, warm_up_s=warm_up_s, measure_s=seconds
+    )
     drive = Drive(Timeline(steps), engine.spec(), [load], writer)
     drive.start()
     drive.follow(lambda progress: None, lambda: None)

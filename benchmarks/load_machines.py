@@ -71,7 +71,9 @@ def measure(machines: int, port: int, folder: Path, warm_up_s: float, seconds: f
     users = machines * EXECUTORS * USERS
     deck = {kind.name: cards for kind, cards in WORKLOAD.users.deck.items()}
     load = LoadSpec(WORKLOAD.name, WORKLOAD.name, {}, deck, (users,), seed=1, call_timeout_s=60)
-    timeline = Timeline(consecutive_steps([users], ramp_s=0, warm_up_s=warm_up_s, measure_s=seconds))
+    timeline = Timeline(
+        consecutive_steps([(f"{users} users", users)], ramp_s=0, warm_up_s=warm_up_s, measure_s=seconds)
+    )
     writer = RecordWriter(folder, Manifest(started=now()))
     drive = Drive(timeline, "", [load], writer, ExpectedMachines(machines, "127.0.0.1", port))
     memory: list[float] = []

@@ -90,7 +90,8 @@ class Timeline:
         end_s = self.steps[-1].end_s
         measure_s = min(second + ramp_s, end_s)
         stopped = self.stopped_at(second)
-        step = Step(step_name(users, stopped.steps), users, second, ramp_s, measure_s, end_s)
+        name = _numbered(f"{users} users", sum(step.users == users for step in stopped.steps))
+        step = Step(name, users, second, ramp_s, measure_s, end_s)
         return replace(stopped, steps=(*stopped.steps, step))
 
     def stopped_at(self, second: float) -> "Timeline":
@@ -123,23 +124,24 @@ class Timeline:
         return self.steps[self.index_at(second)]
 
 
-def consecutive_steps(users: Iterable[int], *, ramp_s: float, warm_up_s: float, measure_s: float) -> tuple[Step, ...]:
-    """Return steps of equal length one after the other; each ramps from the users of the one before.
-
-    A number of users that comes again gets another step name, because its history differs.
-    """
+def consecutive_steps(
+    planned: Iterable[tuple[str, int]], *, ramp_s: float, warm_up_s: float, measure_s: float
+) -> tuple[Step, ...]:
+    """Return steps of these names and users, of equal length one after the other; each ramps from the users of the one
+    before."""
     steps: list[Step] = []
-    for count in users:
+    seen: Counter[str] = Counter()
+    for name, users in planned:
         begin = steps[-1].end_s if steps else 0.0
         measure = begin + ramp_s + warm_up_s
-        steps.append(Step(step_name(count, steps), count, begin, ramp_s, measure, measure + measure_s))
+        steps.append(Step(_numbered(name, seen[name]), users, begin, ramp_s, measure, measure + measure_s))
+        seen[name] += 1
     return tuple(steps)
 
 
-def step_name(users: int, before: Sequence[Step]) -> str:
-    """Return the name of a step with these users after those `before`."""
-    again = sum(step.users == users for step in before)
-    return f"{users} users" + (f" ({again + 1})" if again else "")
+def _numbered(name: str, before: int) -> str:
+    """Return the name of a step after others of that name: its history differs from theirs."""
+    return f"{name} ({before + 1})" if before else name
 
 
 # The load machines of a run: those it waits for, what they must agree on, and which of them this one is.

@@ -2,7 +2,6 @@
 at once."""
 
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
@@ -11,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from stallmark.analysis.metrics import PRIMARIES
-from stallmark.driver.load import BETWEEN_LEVELS_S, COOL_DOWN_S, Step, Timeline, WarmUpLimits
+from stallmark.driver.load import BETWEEN_LEVELS_S, COOL_DOWN_S, Timeline, WarmUpLimits, consecutive_steps
 from stallmark.quantities import Seconds, write_duration
 from stallmark.scenarios import MAPPING, WORD, Rising, Section, WordOrMapping, refusing
 from stallmark.scenarios.base import AnyScenario
@@ -124,20 +123,15 @@ class TimedScenario(AnyScenario):
         limits = self.warm_up.limits() if isinstance(self.warm_up, UntilSteady) else None
         warm_up_s = self.longest_warm_up_s
         loads = self.loads_of(variant)
-        steps: list[Step] = []
-        seen: Counter[str] = Counter()
-        for planned in self.steps_of(variant):
-            begin_s = steps[-1].end_s if steps else 0.0
-            measure_s = begin_s + self.ramp + warm_up_s
-            seen[planned.name] += 1
-            # One that comes again has another history.
-            name = planned.name if seen[planned.name] == 1 else f"{planned.name} ({seen[planned.name]})"
-            users = sum(count for load, count in planned.counts.items() if isinstance(loads[load], UsersLoad))
-            steps.append(Step(name, users, begin_s, self.ramp, measure_s, measure_s + self.measure))
+        planned = [
+            (step.name, sum(count for load, count in step.counts.items() if isinstance(loads[load], UsersLoad)))
+            for step in self.steps_of(variant)
+        ]
+        steps = consecutive_steps(planned, ramp_s=self.ramp, warm_up_s=warm_up_s, measure_s=self.measure)
         one_s = self.ramp + warm_up_s + CEILING_LONGEST * self.measure + BETWEEN_LEVELS_S
         searched = self.searched_of(variant)
         reserve_s = searched.search.spec().most_levels * one_s - steps[-1].end_s if searched else 0.0
-        return Timeline(tuple(steps), limits, reserve_s)
+        return Timeline(steps, limits, reserve_s)
 
     def usual_s(self, variant: Variant) -> float:
         """Return the usual duration of a variant's load: a search rarely needs all its levels, and few levels take

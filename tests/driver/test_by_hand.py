@@ -12,7 +12,9 @@ from stallmark.driver.run_state import changed_by_hand, with_times
 from stallmark.experiment.work import steps_of
 from stallmark.record.manifest.workload import Load, Waited
 
-PLANNED = Timeline(consecutive_steps([30, 60], ramp_s=2, warm_up_s=8, measure_s=50), WarmUpLimits(5, 60))
+PLANNED = Timeline(
+    consecutive_steps([("30 users", 30), ("60 users", 60)], ramp_s=2, warm_up_s=8, measure_s=50), WarmUpLimits(5, 60)
+)
 CHANGES = some.lists(some.tuples(some.floats(0, 119.5), some.integers(1, 99), some.floats(0, 200)), max_size=5)
 
 

@@ -208,7 +208,7 @@ def test_a_pause_of_the_server_shows_in_the_slowest_thousandth_as_long_as_it_was
                 process.suspend()
             timer.start()
 
-    timeline = Timeline(consecutive_steps([USERS], ramp_s=0, warm_up_s=0, measure_s=SECONDS))
+    timeline = Timeline(consecutive_steps([(f"{USERS} users", USERS)], ramp_s=0, warm_up_s=0, measure_s=SECONDS))
     try:
         record = drive_to_the_end(bank, tmp_path / "run", timeline, Arrivals("fixed", rate=RATE), pause_once)
     finally:
@@ -253,7 +253,7 @@ def max_share(latencies: Latencies, share: float) -> float:
 def test_each_step_is_measured_from_when_it_is_steady(bank, tmp_path, monkeypatch):
     """Steadiness is decided here, so that the machine that runs this has no say in it."""
     monkeypatch.setattr(steady_state, "steady_enough", lambda series, to_measure_s: True)
-    steps = consecutive_steps([2, 6], ramp_s=0, warm_up_s=60, measure_s=1)
+    steps = consecutive_steps([("2 users", 2), ("6 users", 6)], ramp_s=0, warm_up_s=60, measure_s=1)
     timeline = Timeline(steps, WarmUpLimits(at_least_s=3, at_most_s=60))
     shown: list = []
     record = drive_to_the_end(bank, tmp_path / "run", timeline, Arrivals("fixed", rate=60), shown.append)

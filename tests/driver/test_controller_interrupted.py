@@ -138,7 +138,7 @@ SCRIPT = """
     from stallmark.record.manifest import Manifest
     from stallmark.record.writer import RecordWriter
 
-    timeline = Timeline(consecutive_steps([20], ramp_s=0, warm_up_s=0, measure_s=600))
+    timeline = Timeline(consecutive_steps([("20 users", 20)], ramp_s=0, warm_up_s=0, measure_s=600))
     drive = Drive(timeline, {engine!r}, [{load!r}], RecordWriter(Path(sys.argv[1]), Manifest(started="2026-01-01")))
     print(drive._process.pid, flush=True)
 """

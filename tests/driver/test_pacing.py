@@ -318,7 +318,9 @@ SECONDS = st.floats(0, 1000)
 
 
 def test_users_that_come_again_are_another_step():
-    steps = consecutive_steps([10, 20, 10], ramp_s=0, warm_up_s=0, measure_s=1)
+    steps = consecutive_steps(
+        [("10 users", 10), ("20 users", 20), ("10 users", 10)], ramp_s=0, warm_up_s=0, measure_s=1
+    )
     assert [step.name for step in steps] == ["10 users", "20 users", "10 users (2)"]
 
 
@@ -329,7 +331,9 @@ def test_users_that_come_again_are_another_step():
     measure=st.floats(1, 1000),
 )
 def test_steps_follow_each_other_without_a_gap(users, ramp, warm_up, measure):
-    steps = consecutive_steps(users, ramp_s=ramp, warm_up_s=warm_up, measure_s=measure)
+    steps = consecutive_steps(
+        [(f"{count} users", count) for count in users], ramp_s=ramp, warm_up_s=warm_up, measure_s=measure
+    )
     assert [step.users for step in steps] == users
     assert len({step.name for step in steps}) == len(users)
     assert steps[0].begin_s == 0
@@ -351,7 +355,9 @@ def test_steps_follow_each_other_without_a_gap(users, ramp, warm_up, measure):
 
 def timeline(*users: int, limits: WarmUpLimits | None = None) -> Timeline:
     limits = limits or WarmUpLimits(30, 300)
-    steps = consecutive_steps(users, ramp_s=5, warm_up_s=limits.at_most_s, measure_s=60)
+    steps = consecutive_steps(
+        [(f"{count} users", count) for count in users], ramp_s=5, warm_up_s=limits.at_most_s, measure_s=60
+    )
     return Timeline(steps, limits)
 
 
@@ -418,7 +424,7 @@ def test_arrivals_at_a_rate_are_judged_by_their_latency():
 
 
 def test_without_limits_nothing_is_decided():
-    steps = consecutive_steps([10], ramp_s=5, warm_up_s=30, measure_s=60)
+    steps = consecutive_steps([("10 users", 10)], ramp_s=5, warm_up_s=30, measure_s=60)
     settling = SteadyStateWait(Timeline(steps), [load_spec(10)], SecondSeries())
     assert not settling.waiting and not settling.check(1000.0)
 

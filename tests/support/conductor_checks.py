@@ -48,7 +48,9 @@ def test_users_are_there_when_the_ramp_ends(before, users, ramp_s, rate):
 
 def test_the_shape_follows_the_plan_and_ends_with_it(monkeypatch):
     shape = conductor.PlannedShape()
-    timeline = Timeline(consecutive_steps([10, 30, 30], ramp_s=2, warm_up_s=5, measure_s=10))
+    timeline = Timeline(
+        consecutive_steps([("10 users", 10), ("30 users", 30), ("30 users", 30)], ramp_s=2, warm_up_s=5, measure_s=10)
+    )
     users = [{BANK: 10, MAIL: 0}, {BANK: 10, MAIL: 20}, {BANK: 20, MAIL: 10}]
     monkeypatch.setattr(conductor.PlannedShape, "timeline", timeline, raising=False)
     monkeypatch.setattr(conductor.PlannedShape, "users", users, raising=False)

@@ -41,7 +41,9 @@ def executor_order(bank: EmbeddedEngine, load: dict[str, Any] | None = None, **c
 def timeline(loads: Sequence[LoadSpec], seconds: float) -> Timeline:
     """Return steps that each last so long."""
     users = map(sum, zip(*(load.users for load in loads), strict=True))
-    return Timeline(consecutive_steps(users, ramp_s=0, warm_up_s=0, measure_s=seconds))
+    return Timeline(
+        consecutive_steps([(f"{count} users", count) for count in users], ramp_s=0, warm_up_s=0, measure_s=seconds)
+    )
 
 
 def load_machine(ends: ExitStack, bank: EmbeddedEngine, port: int) -> Channel:

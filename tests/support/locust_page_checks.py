@@ -209,7 +209,7 @@ def running(monkeypatch):
     here._shape, here._weights, sent = conductor.PlannedShape(), [], []
     here._runner = SimpleNamespace(user_classes_count={"Load0": 30, "Load1": 10})
     here._send = sent.append
-    timeline = Timeline(consecutive_steps([40], ramp_s=0, warm_up_s=0, measure_s=60))
+    timeline = Timeline(consecutive_steps([("40 users", 40)], ramp_s=0, warm_up_s=0, measure_s=60))
     users = [dict(zip(here._classes, (30, 10), strict=True))]
     for name, value in {"timeline": timeline, "users": users, "rates": {}, "start_ns": 0}.items():
         monkeypatch.setattr(conductor.PlannedShape, name, value, raising=False)
