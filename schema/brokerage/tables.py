@@ -3,7 +3,6 @@
 Keys, tiers and accounts by number are in `population`. All text is ASCII.
 """
 
-from functools import partial
 from typing import Any
 
 from sqlalchemy import (
@@ -21,29 +20,17 @@ from sqlalchemy import (
     Numeric,
     PrimaryKeyConstraint,
     SmallInteger,
-    String,
     Table,
 )
 from sqlalchemy.dialects.mssql import DATETIME2
 
+from stallmark.schema.columns import NAMING, amount, column, text
 from stallmark.schema.placement import GROWING
 from stallmark.schema.size import Article
 
 # The metadata of the tables, and short functions for their columns.
-#
-# Every column is required unless it says otherwise. `mean_bytes` is the mean length of a text, or of a number as
-# PostgreSQL stores it, in the data of the loaders: `schema.size` goes by it.
 
-
-METADATA = MetaData(
-    schema="brokerage",
-    naming_convention={
-        "pk": "%(table_name)s_pkey",
-        "fk": "%(table_name)s_%(column_0_name)s_fkey",
-        "ix": "%(table_name)s_%(column_0_N_name)s_idx",
-        "ck": "%(table_name)s_%(constraint_name)s_check",
-    },
-)
+METADATA = MetaData(schema="brokerage", naming_convention=NAMING)
 
 MOMENT = DateTime().with_variant(DATETIME2(3), "mssql")
 
@@ -58,21 +45,9 @@ RARELY_VACUUMED = {"autovacuum_vacuum_insert_threshold": 1_000_000}
 # At 100 / 95 / 90 %: 37 / 52 / 53 % of the updates of trade, 2.71 / 2.45 / 2.45 writes per transaction.
 UPDATED = RARELY_VACUUMED | {"fillfactor": 95}
 
-# Keys are the loader's: no engine makes one up.
-column = partial(Column, nullable=False, autoincrement=False)
-
-
-def text(name: str, longest: int, mean_bytes: int, *more: Any, **options: Any) -> Column[str]:
-    return column(name, String(longest), *more, info={"mean_bytes": mean_bytes}, **options)
-
 
 def symbol(name: str, *more: Any, **options: Any) -> Column[str]:
     return text(name, 15, 5, *more, **options)
-
-
-def amount(name: str, digits: int, mean_bytes: int, *more: Any, **options: Any) -> Column[Any]:
-    """Return a column of dollars and cents."""
-    return column(name, Numeric(digits, 2), *more, info={"mean_bytes": mean_bytes}, **options)
 
 
 def price(name: str, **options: Any) -> Column[Any]:

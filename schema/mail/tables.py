@@ -12,13 +12,10 @@
   readers lock. A consistency condition checks the reference instead.
 """
 
-from functools import partial
-
 from sqlalchemy import (
     BigInteger,
     Boolean,
     CheckConstraint,
-    Column,
     DateTime,
     ForeignKey,
     ForeignKeyConstraint,
@@ -27,58 +24,43 @@ from sqlalchemy import (
     MetaData,
     PrimaryKeyConstraint,
     SmallInteger,
-    String,
     Table,
 )
 from sqlalchemy.dialects.mssql import DATETIME2
 
+from stallmark.schema.columns import NAMING, column, text
 from stallmark.schema.mail import MEAN_BYTES
 from stallmark.schema.placement import GROWING
 from stallmark.schema.size import Article
 
-METADATA = MetaData(
-    schema="mail",
-    naming_convention={
-        "ix": "%(table_name)s_%(column_0_N_name)s_idx",
-        "pk": "%(table_name)s_pkey",
-        "fk": "%(table_name)s_%(column_0_name)s_fkey",
-        "ck": "%(table_name)s_%(constraint_name)s_check",
-    },
-)
+METADATA = MetaData(schema="mail", naming_convention=NAMING)
 
 _SOON = {"autovacuum_vacuum_scale_factor": 0.02}
-
-_column = partial(Column, nullable=False, autoincrement=False)
-
-
-def _text(name: str, longest: int, mean_bytes: int) -> Column[str]:
-    return _column(name, String(longest), info={"mean_bytes": mean_bytes})
-
 
 MAILBOX = Table(
     "mailbox",
     METADATA,
-    _column("mb_id", Integer, primary_key=True),
-    _text("mb_address", 60, 26),
-    _column("mb_first", Integer),  # number of its oldest message
-    _column("mb_next", Integer),  # number of the next one that is delivered
-    _column("mb_messages", Integer),
-    _column("mb_least", Integer),  # messages: below that none is deleted
-    _column("mb_most", Integer),  # above that a delete takes two
-    _column("mb_deletes", BigInteger),  # transactions, since the load
-    _column("mb_updates", BigInteger),
-    _column("mb_moves", BigInteger),
+    column("mb_id", Integer, primary_key=True),
+    text("mb_address", 60, 26),
+    column("mb_first", Integer),  # number of its oldest message
+    column("mb_next", Integer),  # number of the next one that is delivered
+    column("mb_messages", Integer),
+    column("mb_least", Integer),  # messages: below that none is deleted
+    column("mb_most", Integer),  # above that a delete takes two
+    column("mb_deletes", BigInteger),  # transactions, since the load
+    column("mb_updates", BigInteger),
+    column("mb_moves", BigInteger),
     CheckConstraint("mb_messages >= mb_least AND mb_least > 0", name="mb_messages"),
 )
 FOLDER = Table(
     "folder",
     METADATA,
-    _column("fo_mb_id", Integer, ForeignKey("mailbox.mb_id")),
-    _column("fo_id", SmallInteger),
-    _text("fo_name", 20, 8),
-    _column("fo_messages", Integer),
-    _column("fo_unread", Integer),
-    _column("fo_bytes", BigInteger),
+    column("fo_mb_id", Integer, ForeignKey("mailbox.mb_id")),
+    column("fo_id", SmallInteger),
+    text("fo_name", 20, 8),
+    column("fo_messages", Integer),
+    column("fo_unread", Integer),
+    column("fo_bytes", BigInteger),
     PrimaryKeyConstraint("fo_mb_id", "fo_id"),
     CheckConstraint("fo_unread >= 0 AND fo_unread <= fo_messages", name="fo_unread"),
     CheckConstraint("fo_bytes >= 0", name="fo_bytes"),
@@ -86,14 +68,14 @@ FOLDER = Table(
 MESSAGE = Table(
     "message",
     METADATA,
-    _column("me_mb_id", Integer),
-    _column("me_id", Integer),
-    _column("me_fo_id", SmallInteger),
-    _column("me_received", DateTime().with_variant(DATETIME2(3), "mssql")),
-    _text("me_sender", 60, 19),
-    _text("me_subject", 70, 48),
-    _column("me_read", Boolean),
-    _column("me_bytes", Integer),
+    column("me_mb_id", Integer),
+    column("me_id", Integer),
+    column("me_fo_id", SmallInteger),
+    column("me_received", DateTime().with_variant(DATETIME2(3), "mssql")),
+    text("me_sender", 60, 19),
+    text("me_subject", 70, 48),
+    column("me_read", Boolean),
+    column("me_bytes", Integer),
     PrimaryKeyConstraint("me_mb_id", "me_id"),
     ForeignKeyConstraint(["me_mb_id", "me_fo_id"], ["folder.fo_mb_id", "folder.fo_id"]),
     CheckConstraint("me_bytes > 0", name="me_bytes"),
@@ -104,9 +86,9 @@ MESSAGE = Table(
 BODY = Table(
     "body",
     METADATA,
-    _column("bo_mb_id", Integer),
-    _column("bo_me_id", Integer),
-    _column("bo_text", Article(), info={"mean_bytes": MEAN_BYTES}),
+    column("bo_mb_id", Integer),
+    column("bo_me_id", Integer),
+    column("bo_text", Article(), info={"mean_bytes": MEAN_BYTES}),
     PrimaryKeyConstraint("bo_mb_id", "bo_me_id"),
     postgresql_with=_SOON | {f"toast.{name}": value for name, value in _SOON.items()},
     info={GROWING: True},

@@ -4,151 +4,127 @@ refresh functions.
 In addition to the primary keys there are two indexes for queries and foreign keys: the lineitems of a part (and one of
 its suppliers), and the orders of a customer. An index by date would not help: after the load, rows of all dates are on
 every page. A scenario can cluster lineitem by its ship date (`cluster_by`).
-
-`mean_bytes` is the mean length of a text, or of a number as PostgreSQL stores it, for the estimates of `schema.size`.
 """
 
 from datetime import date
 from functools import partial
-from typing import Any
 
 from sqlalchemy import (
     CHAR,
     BigInteger,
     Boolean,
-    Column,
     Date,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
     Integer,
     MetaData,
-    Numeric,
-    String,
     Table,
 )
 
+from stallmark.schema.columns import NAMING, amount, column, text
 from stallmark.schema.placement import DATES, GROWING
 
-METADATA = MetaData(
-    schema="warehouse",
-    naming_convention={
-        "pk": "%(table_name)s_pkey",
-        "fk": "%(table_name)s_%(column_0_name)s_fkey",
-        "ix": "%(table_name)s_%(column_0_N_name)s_idx",
-    },
-)
-
-# Keys are the loader's: no engine makes one up.
-_column = partial(Column, nullable=False, autoincrement=False)
-
-
-def _text(name: str, longest: int, mean_bytes: int) -> Column[str]:
-    return _column(name, String(longest), info={"mean_bytes": mean_bytes})
-
-
-def _number(name: str, mean_bytes: int) -> Column[Any]:
-    return _column(name, Numeric(15, 2), info={"mean_bytes": mean_bytes})
-
+METADATA = MetaData(schema="warehouse", naming_convention=NAMING)
 
 # Partitions have the years of all orders and lineitems.
-_dated = partial(_column, type_=Date, info={DATES: (date(1992, 1, 1), date(1998, 12, 31))})
+_dated = partial(column, type_=Date, info={DATES: (date(1992, 1, 1), date(1998, 12, 31))})
 
 
 REGION = Table(
     "region",
     METADATA,
-    _column("r_regionkey", Integer, primary_key=True),
-    _column("r_name", CHAR(25)),
-    _text("r_comment", 152, 66),
+    column("r_regionkey", Integer, primary_key=True),
+    column("r_name", CHAR(25)),
+    text("r_comment", 152, 66),
 )
 NATION = Table(
     "nation",
     METADATA,
-    _column("n_nationkey", Integer, primary_key=True),
-    _column("n_name", CHAR(25)),
-    _column("n_regionkey", Integer, ForeignKey("region.r_regionkey")),
-    _text("n_comment", 152, 74),
+    column("n_nationkey", Integer, primary_key=True),
+    column("n_name", CHAR(25)),
+    column("n_regionkey", Integer, ForeignKey("region.r_regionkey")),
+    text("n_comment", 152, 74),
 )
 SUPPLIER = Table(
     "supplier",
     METADATA,
-    _column("s_suppkey", Integer, primary_key=True),
-    _column("s_name", CHAR(25)),
-    _text("s_address", 40, 25),
-    _column("s_nationkey", Integer, ForeignKey("nation.n_nationkey")),
-    _column("s_phone", CHAR(15)),
-    _number("s_acctbal", 7),
-    _text("s_comment", 101, 62),
+    column("s_suppkey", Integer, primary_key=True),
+    column("s_name", CHAR(25)),
+    text("s_address", 40, 25),
+    column("s_nationkey", Integer, ForeignKey("nation.n_nationkey")),
+    column("s_phone", CHAR(15)),
+    amount("s_acctbal", 15, 7),
+    text("s_comment", 101, 62),
 )
 PART = Table(
     "part",
     METADATA,
-    _column("p_partkey", Integer, primary_key=True),
-    _text("p_name", 55, 33),
-    _column("p_mfgr", CHAR(25)),
-    _column("p_brand", CHAR(10)),
-    _text("p_type", 25, 21),
-    _column("p_size", Integer),
-    _column("p_container", CHAR(10)),
-    _number("p_retailprice", 7),
-    _text("p_comment", 23, 14),
+    column("p_partkey", Integer, primary_key=True),
+    text("p_name", 55, 33),
+    column("p_mfgr", CHAR(25)),
+    column("p_brand", CHAR(10)),
+    text("p_type", 25, 21),
+    column("p_size", Integer),
+    column("p_container", CHAR(10)),
+    amount("p_retailprice", 15, 7),
+    text("p_comment", 23, 14),
 )
 PARTSUPP = Table(
     "partsupp",
     METADATA,
-    _column("ps_partkey", Integer, ForeignKey("part.p_partkey"), primary_key=True),
-    _column("ps_suppkey", Integer, ForeignKey("supplier.s_suppkey"), primary_key=True),
-    _column("ps_availqty", Integer),
-    _number("ps_supplycost", 7),
-    _text("ps_comment", 199, 124),
+    column("ps_partkey", Integer, ForeignKey("part.p_partkey"), primary_key=True),
+    column("ps_suppkey", Integer, ForeignKey("supplier.s_suppkey"), primary_key=True),
+    column("ps_availqty", Integer),
+    amount("ps_supplycost", 15, 7),
+    text("ps_comment", 199, 124),
 )
 CUSTOMER = Table(
     "customer",
     METADATA,
-    _column("c_custkey", Integer, primary_key=True),
-    _text("c_name", 25, 18),
-    _text("c_address", 40, 25),
-    _column("c_nationkey", Integer, ForeignKey("nation.n_nationkey")),
-    _column("c_phone", CHAR(15)),
-    _number("c_acctbal", 7),
-    _column("c_mktsegment", CHAR(10)),
-    _text("c_comment", 117, 73),
+    column("c_custkey", Integer, primary_key=True),
+    text("c_name", 25, 18),
+    text("c_address", 40, 25),
+    column("c_nationkey", Integer, ForeignKey("nation.n_nationkey")),
+    column("c_phone", CHAR(15)),
+    amount("c_acctbal", 15, 7),
+    column("c_mktsegment", CHAR(10)),
+    text("c_comment", 117, 73),
 )
 ORDERS = Table(
     "orders",
     METADATA,
-    _column("o_orderkey", BigInteger, primary_key=True),
-    _column("o_custkey", Integer, ForeignKey("customer.c_custkey")),
-    _column("o_orderstatus", CHAR(1)),
-    _number("o_totalprice", 9),
+    column("o_orderkey", BigInteger, primary_key=True),
+    column("o_custkey", Integer, ForeignKey("customer.c_custkey")),
+    column("o_orderstatus", CHAR(1)),
+    amount("o_totalprice", 15, 9),
     _dated("o_orderdate"),
-    _column("o_orderpriority", CHAR(15)),
-    _column("o_clerk", CHAR(15)),
-    _column("o_shippriority", Integer),
-    _text("o_comment", 79, 49),
+    column("o_orderpriority", CHAR(15)),
+    column("o_clerk", CHAR(15)),
+    column("o_shippriority", Integer),
+    text("o_comment", 79, 49),
     Index(None, "o_custkey"),
     info={GROWING: True},
 )
 LINEITEM = Table(
     "lineitem",
     METADATA,
-    _column("l_orderkey", BigInteger, ForeignKey("orders.o_orderkey"), primary_key=True),
-    _column("l_partkey", Integer),
-    _column("l_suppkey", Integer),
-    _column("l_linenumber", Integer, primary_key=True),
-    _number("l_quantity", 5),
-    _number("l_extendedprice", 9),
-    _number("l_discount", 5),
-    _number("l_tax", 5),
-    _column("l_returnflag", CHAR(1)),
-    _column("l_linestatus", CHAR(1)),
+    column("l_orderkey", BigInteger, ForeignKey("orders.o_orderkey"), primary_key=True),
+    column("l_partkey", Integer),
+    column("l_suppkey", Integer),
+    column("l_linenumber", Integer, primary_key=True),
+    amount("l_quantity", 15, 5),
+    amount("l_extendedprice", 15, 9),
+    amount("l_discount", 15, 5),
+    amount("l_tax", 15, 5),
+    column("l_returnflag", CHAR(1)),
+    column("l_linestatus", CHAR(1)),
     _dated("l_shipdate"),
-    _column("l_commitdate", Date),
-    _column("l_receiptdate", Date),
-    _column("l_shipinstruct", CHAR(25)),
-    _column("l_shipmode", CHAR(10)),
-    _text("l_comment", 44, 27),
+    column("l_commitdate", Date),
+    column("l_receiptdate", Date),
+    column("l_shipinstruct", CHAR(25)),
+    column("l_shipmode", CHAR(10)),
+    text("l_comment", 44, 27),
     ForeignKeyConstraint(["l_partkey", "l_suppkey"], ["partsupp.ps_partkey", "partsupp.ps_suppkey"]),
     Index(None, "l_partkey", "l_suppkey"),
     info={GROWING: True},
@@ -158,7 +134,7 @@ LINEITEM = Table(
 REFRESH = Table(
     "refresh",
     METADATA,
-    _column("refresh_set", Integer, primary_key=True),
-    _column("inserted", Boolean),
-    _column("deleted", Boolean),
+    column("refresh_set", Integer, primary_key=True),
+    column("inserted", Boolean),
+    column("deleted", Boolean),
 )
