@@ -19,16 +19,17 @@ __all__ = ["remote"]
 pytestmark = pytest.mark.usefixtures("clean")
 
 
-def asked(remote: Remote, sql: str, database: str = "postgres") -> list[tuple]:
-    """Rows by a superuser."""
+def asked(remote: Remote, *statements: str, database: str = "postgres") -> list[tuple]:
+    """Rows of the last of these statements by a superuser."""
     with psycopg.connect(remote.url().replace("/work", f"/{database}"), autocommit=True) as connection:
-        rows = connection.execute(sql)
+        for statement in statements:
+            rows = connection.execute(statement)
         return rows.fetchall() if rows.description else []
 
 
 def there(remote: Remote, *names: str) -> list[str]:
     """The values that a new session has."""
-    return [asked(remote, f"SELECT current_setting('{name}')")[0][0] for name in names]
+    return list(asked(remote, "SELECT " + ", ".join(f"current_setting('{name}')" for name in names))[0])
 
 
 def entries(remote: Remote) -> dict[str, str]:
@@ -50,9 +51,8 @@ def notes(remote: Remote) -> list[dict]:
 def clean(remote: Remote, tmp_path, monkeypatch) -> Iterator[None]:
     monkeypatch.setenv("STALLMARK_STATE", str(tmp_path / "state"))
     yield
-    asked(remote, "ALTER SYSTEM RESET ALL")
-    asked(remote, "DROP SCHEMA IF EXISTS stallmark_settings, stallmark_memory")
-    asked(remote, "SELECT pg_reload_conf()")
+    schemas = "DROP SCHEMA IF EXISTS stallmark_settings, stallmark_memory"
+    asked(remote, "ALTER SYSTEM RESET ALL", schemas, "SELECT pg_reload_conf()")
 
 
 @pytest.fixture
@@ -74,8 +74,7 @@ WANTED = {"work_mem": "64MB", "synchronous_commit": "off", "checkpoint_timeout":
 
 
 def test_settings_are_made_read_back_and_given_back(remote, server):
-    asked(remote, "ALTER SYSTEM SET work_mem = '8MB'")
-    asked(remote, "SELECT pg_reload_conf()")
+    asked(remote, "ALTER SYSTEM SET work_mem = '8MB'", "SELECT pg_reload_conf()")
     before, chosen = entries(remote), server.variant_settings["settings"]
     with server.hold():
         chosen.check(WANTED)
@@ -144,7 +143,7 @@ def test_the_note_is_on_this_machine_where_the_server_takes_none(remote, tmp_pat
         "GRANT EXECUTE ON FUNCTION pg_show_all_file_settings() TO plain",
         "GRANT EXECUTE ON FUNCTION pg_reload_conf() TO plain",
     ):
-        asked(remote, statement, "work")
+        asked(remote, statement, database="work")
     server = PostgresEngine(remote.url("plain"))
     with pytest.raises(StallmarkError, match="GRANT ALTER SYSTEM ON PARAMETER jit TO it"), server.hold():
         server.variant_settings["settings"].check({"jit": "off"})
@@ -154,7 +153,7 @@ def test_the_note_is_on_this_machine_where_the_server_takes_none(remote, tmp_pat
     with PostgresEngine(remote.url()).hold():
         assert there(remote, "work_mem") == ["4MB"]
     assert not list((tmp_path / "state").rglob("*.json"))
-    asked(remote, "REVOKE SELECT ON pg_file_settings FROM plain", "work")
+    asked(remote, "REVOKE SELECT ON pg_file_settings FROM plain", database="work")
     with pytest.raises(StallmarkError, match="GRANT SELECT ON pg_file_settings"), server.hold():
         server.variant_settings["settings"].check({"work_mem": "5MB"})
 
@@ -268,8 +267,7 @@ def test_after_a_kill_a_buffer_pool_is_given_back_by_a_run_that_may_restart(remo
 def test_a_buffer_pool_by_url_needs_a_way_to_restart(remote, server):
     for ability in (server.memory, server.caches):
         assert "needs a restart" in ability.refusal() and "`restart: {command: […]}`" in ability.refusal()
-    asked(remote, "ALTER SYSTEM SET max_prepared_transactions = 7")
-    asked(remote, "SELECT pg_reload_conf()")
+    asked(remote, "ALTER SYSTEM SET max_prepared_transactions = 7", "SELECT pg_reload_conf()")
     server.restart = lambda: None
     assert "`max_prepared_transactions` was changed and waits" in server.memory.refusal()
 
@@ -297,8 +295,7 @@ def test_a_command_that_does_not_restart_is_named_and_nothing_stays(remote, serv
 
 def test_a_restart_would_bring_changes_of_others_into_effect(remote, restarting):
     server_of_others = PostgresEngine(remote.url())
-    asked(remote, "ALTER SYSTEM SET max_prepared_transactions = 7")
-    asked(remote, "SELECT pg_reload_conf()")
+    asked(remote, "ALTER SYSTEM SET max_prepared_transactions = 7", "SELECT pg_reload_conf()")
     with pytest.raises(StallmarkError, match="`max_prepared_transactions` was changed and waits"), restarting.hold():
         restarting.variant_settings["settings"].check(AT_START)
     with server_of_others.hold():
