@@ -44,7 +44,7 @@ from stallmark.driver.locust import StallmarkUser
 
 class Broker(StallmarkUser):
     most_users = 2
-    think_time_s = 0.02
+    think_time_s = 0.1
     weight = 3
 """
 
@@ -132,7 +132,7 @@ def counted_per_s(bank: EmbeddedEngine) -> float:
 
 
 def owns(*keys: str) -> str:
-    lines = "".join(f"    {key}\n" for key in ("sql = './mine'", "most_users = 24", "think_time_s = 0.02", *keys))
+    lines = "".join(f"    {key}\n" for key in ("sql = './mine'", "most_users = 24", "think_time_s = 0.1", *keys))
     return f"from stallmark.driver.locust import StallmarkUser\n\nclass Clerk(StallmarkUser):\n{lines}"
 
 
