@@ -16,6 +16,7 @@ from stallmark.analysis.compare.plan import plan_runs
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.report.comparison import summary_for_a_ticket
+from stallmark.report.comparison_figures import _ticks
 from stallmark.report.renderers import in_terminal
 from stallmark.report.results import plan_in_brief
 from stallmark.report.text import term
@@ -44,6 +45,12 @@ def test_every_ratio_is_within_the_axis(sound):
     ratios = figure["data"][0]["x"]
     assert max(ratios) > 200 and all(low < math.log10(one) < high for one in ratios)
     assert all(low < math.log10(tick) < high for tick in figure["layout"]["xaxis"]["tickvals"])
+
+
+@pytest.mark.parametrize("low", [0.9, 0.7, 0.5, 0.12, 0.011, 0.0011])
+@pytest.mark.parametrize("high", [1.1, 1.3, 1.9, 8.3, 90, 900])
+def test_an_axis_of_ratios_has_two_ticks_or_more(low, high):
+    assert 2 <= len(_ticks(low, high)) <= 8
 
 
 def test_runs_whose_folders_are_namesakes_stay_apart(sound):

@@ -320,10 +320,11 @@ def _ticks(low: float, high: float) -> list[float]:
         chosen = [0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15]
     elif low > 0.45 and high < 2.2:
         chosen = [0.5, 0.6, 0.8, 1, 1.2, 1.5, 2]
-    elif high / low < 50:
-        chosen = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]
     else:
-        chosen = [10.0**power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
+        # Below two decades there may be one power of ten only.
+        steps = (1, 2, 5) if high / low < 100 else (1,)
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
+        chosen = [step * 10.0**power for power in powers for step in steps]
     return [tick for tick in chosen if low <= tick <= high]
 
 
