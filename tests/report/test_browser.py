@@ -49,14 +49,22 @@ def files(tmp_path_factory, brokerage_runs):
     for number, name in enumerate(("bare device, a long name", "b", "c", "d")):
         make_run(folder / name, Truth(variant=name, sequence=number, tps=40 * 9**number))
         make_query_run(folder / "queries" / name, variant=name, sequence=number)
+        make_run(folder / "curve" / name, Truth(variant=name, sequence=number, pool_bytes=2 ** (24 + number)))
+    curve = write_report(summarise(find_records([folder / "curve"])), folder / "curve.html")
     runs = summarise(find_records([folder / name for name in ("bare device, a long name", "b", "c", "d")]))
     compared = write_comparison(runs, compare_runs(runs.runs), folder / "comparison.html")
     queries = write_report(summarise(find_records([folder / "queries"])), folder / "queries.html")
     [sizing] = write_pages(sizing_document(sized(folder)), folder / "sizing.html")
-    for name, made_runs in (("locality", make_pools(folder / "locality")), ("one pool", make_traced(folder / "one"))):
+    traced = {
+        "locality": make_pools(folder / "locality"),
+        "one pool": make_traced(folder / "one"),
+        "short trace": make_traced(folder / "short", reads=9_000),
+    }
+    for name, made_runs in traced.items():
         document = locality_document(characterise(find_records([made_runs])))
         pages[name] = write_pages(document, folder / f"{name}.html")[0].as_uri()
-    return pages | {"comparison": compared.as_uri(), "queries": queries.as_uri(), "sizing": sizing.as_uri()}
+    made = {"comparison": compared, "queries": queries, "sizing": sizing, "memory curve": curve}
+    return pages | {name: page.as_uri() for name, page in made.items()}
 
 
 def sized(folder):
@@ -137,7 +145,7 @@ NAMED = """() => [...document.querySelectorAll("figure")].map(f => ({
 @pytest.mark.parametrize(
     ("name", "figures"),
     [("pool", 9), ("ramp", 9), ("devices", 9), ("brokerage", 9), ("hostile", 9), ("comparison", 1), ("queries", 1),
-     ("sizing", 1), ("locality", 5), ("one pool", 5)],
+     ("sizing", 1), ("locality", 5), ("one pool", 5), ("short trace", 5), ("memory curve", 1)],
 )  # fmt: skip
 def test_every_figure_is_drawn_whole_and_readable_at_every_width(opened, name, figures):
     page = opened(name, width=420)

@@ -440,10 +440,16 @@ def _band(
     """Return the middle line between two bounds, and the area between them if they differ."""
     x = rounded(position for position, _, _ in rows)
     texts = [write(low) if low == high else f"{write(low)}–{write(high)}" for _, low, high in rows]
-    labels = {"textposition": ["top center"] * (len(rows) - 1) + ["top left"], "cliponaxis": False} if labelled else {}
+    # On a phone two bounds have no room between points: the area shows them.
+    labels = {
+        "text": [write(low) if write(low) == write(high) else "" for _, low, high in rows],
+        "textposition": ["top center"] * (len(rows) - 1) + ["top left"],
+        "cliponaxis": False,
+    }
     middle = scatter(
-        x=x, y=rounded((low + high) / 2 for _, low, high in rows), text=texts, marker={"size": 6},
-        line={"color": colour, "width": 2}, mode="lines+markers+text" if labelled else "lines+markers", **labels,
+        x=x, y=rounded((low + high) / 2 for _, low, high in rows), hovertext=texts, marker={"size": 6},
+        hovertemplate="%{hovertext}<extra></extra>", line={"color": colour, "width": 2},
+        mode="lines+markers+text" if labelled else "lines+markers", **(labels if labelled else {}),
     )  # fmt: skip
     if all(low == high for _, low, high in rows):
         return [middle]

@@ -34,7 +34,7 @@ from stallmark.report.figures import (
 from stallmark.report.table import Cell, Rows, Table, number, numbers, word
 from stallmark.report.text import ceiling as ceiling_words
 from stallmark.report.text import reading
-from stallmark.report.text.device import labelled
+from stallmark.report.text.device import EMULATED, labelled
 
 # The ceiling: latency over throughput with every level that was tried, and the levels as a table.
 
@@ -202,8 +202,8 @@ def _curve_figure(curve: PoolCurve, number: int, flash: Sequence[Finding]) -> Fi
     rate = f"{plural(curve.primary) if curve.primary else 'Transactions'} per second"
     plots: list[tuple[str, Fit, Callable[[CurveSize], Mean | None]]] = [(rate, curve.throughput, lambda s: s.rate)]
     if curve.reads:
-        plots.append(("Physical reads per transaction", curve.reads, lambda s: s.reads))
-    made, lefts = side_by_side([1.0] * len(plots), 0.09, 330, margin={"t": 28})
+        plots.append(("Reads per transaction", curve.reads, lambda s: s.reads))
+    made, lefts = side_by_side([1.0] * len(plots), 0.09, 350, margin={"t": 48})
     for place, left, (title, fit, value) in zip(places(len(plots)), lefts, plots, strict=True):
         axes = {"xaxis": f"x{place}", "yaxis": f"y{place}"}
         made.add(*_traces(curve, fit, value, axes))
@@ -216,6 +216,9 @@ def _curve_figure(curve: PoolCurve, number: int, flash: Sequence[Finding]) -> Fi
         axis, scale = values_axis(top, wide)
         made.change(**{f"xaxis{place}": _memory_axis(curve), f"yaxis{place}": axis})
         note(made, title + scale, xref="paper", yref="paper", x=left, xanchor="left", yshift=8)
+    if curve.emulated:
+        # Above the titles of the plots: on a phone there is no room beside them.
+        note(made, EMULATED, bold=True, x=1, xref="paper", yref="paper", xanchor="right", yshift=26)
     sizes = [(size.pool_bytes, size.rate.value, size.reads.value if size.reads else None) for size in curve.sizes]
     table = _curve_table(curve)
     return Figure(
@@ -307,7 +310,7 @@ def _memory_axis(curve: PoolCurve) -> dict[str, object]:
         if ticks[-1] / size >= (sizes[-1] / sizes[0]) ** 0.11:
             ticks.append(size)
     texts = [format.size(size) for size in ticks]
-    return {"type": "log", "tickvals": ticks, "ticktext": texts, "tickfont": {"size": 11}, "tickangle": 0}
+    return {"type": "log", "tickvals": ticks, "ticktext": texts, "tickfont": {"size": 11}}
 
 
 def _curve_table(curve: PoolCurve) -> Table:
