@@ -16,11 +16,10 @@ from stallmark.errors import StallmarkError
 from stallmark.record.files import read
 from stallmark.record.histogram import VALUES_US, expand
 from stallmark.record.reader import TableFolder
-from stallmark.record.schema import PROBE_TABLES, TABLES, column, meaning_of, unit_of
+from stallmark.record.schema import STANDARD_TABLES, column, meaning_of, unit_of
 from stallmark.redact import FIGURE, FORMULA
 
 COLUMNS = "columns.csv"
-_KNOWN = TABLES | PROBE_TABLES
 
 
 def export(record: TableFolder, folder: Path) -> list[Path]:
@@ -56,7 +55,7 @@ def export(record: TableFolder, folder: Path) -> list[Path]:
 
 def _with_units(name: str, schema: pa.Schema) -> pa.Schema:
     """Return the schema with the units of columns from older records filled in."""
-    known = _KNOWN.get(name, pa.schema([]))
+    known = STANDARD_TABLES.get(name, pa.schema([]))
     return pa.schema(
         [known.field(field.name) if not field.metadata and field.name in known.names else field for field in schema]
     )

@@ -19,10 +19,10 @@ from stallmark.record.schema import (
     EXTERNAL,
     MAINTENANCE,
     OWN_STATEMENTS,
-    PROBE_TABLES,
     QUERIES,
     QUERIES_LEFT,
     RAW_IO,
+    STANDARD_TABLES,
     TABLES,
 )
 
@@ -66,11 +66,12 @@ _UNKNOWN: Final = {
     "raw_io": _ADDED_LATER["raw_io"],
 }
 """Columns that may be null, of our own tables."""
-_OWN: Final = (
-    TABLES
-    | PROBE_TABLES
-    | {"raw_io": RAW_IO, "maintenance": MAINTENANCE, "queries_left": QUERIES_LEFT, "own_statements": OWN_STATEMENTS}
-)
+_OWN: Final = STANDARD_TABLES | {
+    "raw_io": RAW_IO,
+    "maintenance": MAINTENANCE,
+    "queries_left": QUERIES_LEFT,
+    "own_statements": OWN_STATEMENTS,
+}
 
 
 def wrong_columns(table: str, schema: pa.Schema) -> str | None:

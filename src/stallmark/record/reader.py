@@ -20,7 +20,7 @@ from stallmark.record.manifest.course import TableFile
 from stallmark.record.manifest.workload import Load, Search, Step, application, ended_early
 from stallmark.record.plausible import wrong_columns, wrong_rows
 from stallmark.record.profile import ProfileManifest
-from stallmark.record.schema import PROBE_TABLES, TABLES
+from stallmark.record.schema import STANDARD_TABLES
 from stallmark.record.table_file import (
     Extent,
     Layout,
@@ -275,8 +275,7 @@ class Record(TableFolder):
 
 
 def _empty(name: str) -> pa.Table:
-    known = TABLES | PROBE_TABLES
-    return known[name].empty_table() if name in known else pa.table({})
+    return STANDARD_TABLES[name].empty_table() if name in STANDARD_TABLES else pa.table({})
 
 
 def find_records(paths: Sequence[Path]) -> list[Record]:

@@ -268,6 +268,8 @@ PROBE_TABLES: dict[str, pa.Schema] = {
     "probe_windows": PROBE_WINDOWS,
 }
 """The tables of a probe of raw storage, which has no others."""
+STANDARD_TABLES = TABLES | PROBE_TABLES
+"""The tables that every run of one kind or another has; others depend on what is sampled or loaded."""
 STEPS = pa.schema(
     [
         column("run", pa.string(), "name of the run"),
