@@ -172,12 +172,15 @@ __all__ = [
     "ProbeVariant",
     "QueryScenario",
     "Scenario",
+    "ScenarioFile",
     "TimedScenario",
     "Variant",
     "WorkloadChoice",
     "model_for",
 ]
 
+ScenarioFile = AnyScenario | ProbeScenario
+"""A scenario of any kind; all but AnyScenario have no database."""
 SHIPPED = Path(__file__).parent
 
 

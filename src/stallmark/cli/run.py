@@ -33,7 +33,7 @@ from stallmark.stopping import StopSignal
 
 if TYPE_CHECKING:
     from stallmark.experiment.target import Target
-    from stallmark.scenarios.model import AnyScenario, ProbeScenario
+    from stallmark.scenarios.model import AnyScenario, ProbeScenario, ScenarioFile
 
 
 @parsing
@@ -96,7 +96,7 @@ def run(
     outputs.refuse()
     options = LoadOptions(users, duration, rate)
     show, begun = ShowInSentences(progress_console(quiet)), None
-    model: AnyScenario | ProbeScenario
+    model: ScenarioFile
     quick = next((addition for addition in added if isinstance(addition, QuickScenario)), None)
     # --sql and -f build a scenario themselves, so there must not be a second one.
     if quick and (scenario or resume):

@@ -48,9 +48,9 @@ def _history(scenario) -> dict[str, str | float]:
     """Return the depth of the brokerage's history; nothing for a scenario without a brokerage."""
     from stallmark.record.manifest.workload import trade_history
     from stallmark.report.text import history_line
-    from stallmark.scenarios.model import ProbeScenario
+    from stallmark.scenarios.model import AnyScenario
 
-    if isinstance(scenario, ProbeScenario):
+    if not isinstance(scenario, AnyScenario):
         return {}
     history = trade_history(scenario.contents.name, scenario.contents.scale)
     if history is None:
@@ -62,9 +62,9 @@ def _takes(scenario, pace: float) -> dict[str, str | float]:
     from stallmark.experiment.estimate import estimate
     from stallmark.experiment.target import Target
     from stallmark.report.text import experiment
-    from stallmark.scenarios.model import ProbeScenario
+    from stallmark.scenarios.model import AnyScenario
 
-    absent = isinstance(scenario, ProbeScenario) or Target().is_absent(scenario.contents)
+    absent = not isinstance(scenario, AnyScenario) or Target().is_absent(scenario.contents)
     expected = estimate(scenario, to_build=float(absent), to_copy=absent, pace=pace)
     text = experiment.takes(
         expected.total_s,

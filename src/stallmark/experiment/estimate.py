@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from stallmark import capabilities
 from stallmark.loaders import loader_for
 from stallmark.scenarios.load import RawLoad
-from stallmark.scenarios.model import AnyScenario, ProbeScenario, QueryScenario, TimedScenario, Variant
+from stallmark.scenarios.model import AnyScenario, ProbeScenario, QueryScenario, ScenarioFile, TimedScenario, Variant
 from stallmark.transactions import find_workload
 
 # The rates by which an experiment's time is estimated before its first run; how fast the data of a workload are built
@@ -88,7 +88,7 @@ class Estimate:
 
 
 def estimate(
-    scenario: AnyScenario | ProbeScenario,
+    scenario: ScenarioFile,
     dialect: str = "postgresql",
     *,
     to_build: float = 1.0,
