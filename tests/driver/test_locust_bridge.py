@@ -28,25 +28,21 @@ SPARED_BY_SCENARIOS = {
 
 
 @pytest.mark.parametrize(
-    ("module", "spared"),
+    ("modules", "spared"),
     [
-        ("driver.locust_bridge", {"numpy", "pyarrow", "sqlalchemy"}),
-        ("machines.worker", {"numpy", "pyarrow", "sqlalchemy"}),
-        ("driver.executor", {"pyarrow", "sqlalchemy", "gevent"}),
+        ("driver.locust_bridge machines.worker", {"numpy", "pyarrow", "sqlalchemy"}),
+        ("driver.executor storage.arrivals", {"pyarrow", "sqlalchemy", "gevent"}),
         ("driver.locust_loads", {"gevent"}),
         ("driver.locust", {"pyarrow", "sqlalchemy", "psycopg", "pydantic"}),
-        ("storage.arrivals", {"pyarrow", "sqlalchemy"}),
-        ("cli.output", {"sqlalchemy", "faker", "psycopg"}),  # every report
-        ("live.server", {"psycopg", "pyodbc"}),
+        # Every report.
+        ("cli.output live.server experiment.status", {"sqlalchemy", "faker", "psycopg", "pyodbc", "duckdb"}),
         ("experiment.runner", {"scipy.special", "duckdb"}),
-        ("experiment.status", {"sqlalchemy", "faker", "duckdb"}),
-        ("scenarios.model", SPARED_BY_SCENARIOS),
-        ("own_sql.folder", SPARED_BY_SCENARIOS),
+        ("scenarios.model own_sql.folder", SPARED_BY_SCENARIOS),
         ("loaders.bank", {"sqlalchemy", "faker"}),
     ],
 )
-def test_processes_import_no_library_in_vain(module, spared):
+def test_processes_import_no_library_in_vain(modules, spared):
     """Each takes a tenth of a second and tens of megabytes, of every process."""
-    code = f"import sys, stallmark.{module}; print(*sys.modules)"
+    code = "import sys, " + ", ".join(f"stallmark.{module}" for module in modules.split()) + "; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not spared & set(loaded)
