@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.record_kinds import collected, collecting
 
 from stallmark.analysis.profile_intervals import intervals_of
 from stallmark.errors import StallmarkError
@@ -25,7 +26,7 @@ from stallmark.record.profile import (
     write_imported,
     write_profile,
 )
-from stallmark.record.profile_counters import RAW_TABLES, SESSIONS_SEEN, Profile
+from stallmark.record.profile_counters import RAW_TABLES, SESSIONS_SEEN, Profile, close_streams
 
 AT = datetime(2026, 3, 2, 9, tzinfo=UTC)
 MADE = ProfileManifest(
@@ -126,6 +127,31 @@ def test_parts_of_several_sessions_are_one_table(write, tmp_path):
     assert Profile(tmp_path).table("sessions_seen") == table(MET)
     assert [batch.num_rows for batch in Profile(tmp_path).batches("sessions_seen", SESSIONS_SEEN.names)] == [3, 1]
     assert Profile(tmp_path).table("wait_counters").num_rows == 0
+
+
+def test_a_session_that_ends_while_it_is_read_is_read_as_it_was(tmp_path):
+    collecting(tmp_path)
+    folder = tmp_path / "profile"
+    before = {name: Profile(folder).table(name) for name in RAW_TABLES}
+    opened = Profile(folder)
+    assert all(opened.schema(name) == schema for name, schema in RAW_TABLES.items())
+    assert "samples-002" in close_streams(folder) and not list(folder.glob("*.arrows"))
+    for profile in (opened, Profile(folder)):
+        assert {name: profile.table(name) for name in RAW_TABLES} == before
+    assert before["samples"].num_rows == 40
+
+
+def test_a_part_that_was_there_is_missed(tmp_path):
+    collecting(tmp_path)
+    folder = tmp_path / "profile"
+    (folder / "samples-002.arrows").unlink()
+    with pytest.raises(StallmarkError, match=r"samples-002\.arrows is missing, and was there"):
+        Profile(folder).table("samples")
+    (tmp_path / "other").mkdir()
+    collected(tmp_path / "other")
+    (tmp_path / "other" / "profile" / "samples-001.parquet").unlink()
+    with pytest.raises(StallmarkError, match=r"samples-001\.parquet is missing: .* collect the profile anew"):
+        Profile(tmp_path / "other" / "profile").table("samples")
 
 
 def bad_text() -> pa.Table:
