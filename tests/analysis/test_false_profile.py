@@ -21,7 +21,7 @@ from stallmark.analysis.profile import ProfileSummary, summarise_profile
 from stallmark.analysis.profile_intervals import Samples, intervals_of, sample_times
 from stallmark.analysis.profile_rates import ProfileKind
 from stallmark.record.profile import ProfiledServer, Session, Source, Waited, read_profile, write_profile
-from stallmark.record.profile_counters import SAMPLES
+from stallmark.record.profile_tables import SAMPLES
 from stallmark.report.text import sentence
 
 DAY = 5760

@@ -9,7 +9,7 @@ from support.manifests import a_manifest
 from stallmark.collectors import data_format
 from stallmark.record import profile
 from stallmark.record.histogram import VALUES_US
-from stallmark.record.profile_counters import RAW_TABLES
+from stallmark.record.profile_tables import RAW_TABLES
 from stallmark.record.schema import MEANING, PROBE_TABLES, TABLES, UNIT
 from stallmark.record.writer import RecordWriter
 

@@ -20,7 +20,7 @@ from stallmark.profile import command
 from stallmark.profile.collection import Collection, CollectionProgress
 from stallmark.record.files import exclusive_folder
 from stallmark.record.profile import read_profile, write_profile
-from stallmark.record.profile_counters import Profile, ProfileWriter, last_sample
+from stallmark.record.profile_tables import Profile, ProfileWriter, last_sample
 
 TEN_MINUTES = 600.0
 

@@ -24,7 +24,7 @@ from stallmark.profile.collection import Clock, Collection
 from stallmark.profile.command import source_for
 from stallmark.profile.postgres import statement
 from stallmark.record.profile import read_profile
-from stallmark.record.profile_counters import RAW_TABLES, Profile
+from stallmark.record.profile_tables import RAW_TABLES, Profile
 
 pytestmark = pytest.mark.server
 COMMITS, INTERVAL_S = 200, 15.0

@@ -14,7 +14,7 @@ from support.tables import get, put
 
 from stallmark.cli.main import main
 from stallmark.record import histogram
-from stallmark.record.profile_counters import Profile
+from stallmark.record.profile_tables import Profile
 from stallmark.record.reader import Record
 from stallmark.record.schema import SAMPLED, TABLES, column, unit_of
 from stallmark.record.writer import RecordWriter

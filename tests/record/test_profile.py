@@ -26,7 +26,7 @@ from stallmark.record.profile import (
     write_imported,
     write_profile,
 )
-from stallmark.record.profile_counters import RAW_TABLES, SESSIONS_SEEN, Profile, close_streams
+from stallmark.record.profile_tables import RAW_TABLES, SESSIONS_SEEN, Profile, close_streams
 
 AT = datetime(2026, 3, 2, 9, tzinfo=UTC)
 MADE = ProfileManifest(

@@ -26,7 +26,7 @@ from stallmark.analysis.profile_intervals import intervals_of
 from stallmark.errors import StallmarkError
 from stallmark.record import sql
 from stallmark.record.profile import is_profile, read_profile, write_profile
-from stallmark.record.profile_counters import Profile, find_tables
+from stallmark.record.profile_tables import Profile, find_tables
 from stallmark.record.reader import Record, find_records
 from stallmark.record.sql import answer
 

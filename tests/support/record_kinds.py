@@ -8,7 +8,7 @@ from stallmark.attach.attach import Request, Wanted, attach
 from stallmark.record.formats import import_profile
 from stallmark.record.formats.amounts import Wanted as WantedProfile
 from stallmark.record.profile import ProfiledServer, ProfileManifest, Session
-from stallmark.record.profile_counters import ProfileWriter
+from stallmark.record.profile_tables import ProfileWriter
 from stallmark.record.reader import Record
 from stallmark.record.schema import PROBE_TABLES
 from stallmark.record.writer import RecordWriter

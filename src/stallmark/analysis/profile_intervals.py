@@ -32,7 +32,7 @@ from stallmark.record.profile import (
     Waited,
     intervals_from_tables,
 )
-from stallmark.record.profile_counters import Profile
+from stallmark.record.profile_tables import Profile
 
 JUMP_S = 5.0
 """A clock that deviates by more between two samples was set."""

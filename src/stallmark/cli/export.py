@@ -61,7 +61,7 @@ def export(runs: tuple[Path, ...], folder: Path | None, file: TextIO | None) -> 
 
 def _export_tables(runs: tuple[Path, ...], folder: Path) -> None:
     from stallmark.record.export import export as write
-    from stallmark.record.profile_counters import find_tables
+    from stallmark.record.profile_tables import find_tables
 
     records = find_tables(runs)
     several = len(records) > 1
@@ -87,7 +87,7 @@ def sql(runs: tuple[Path, ...], statement: str, as_csv: bool, as_json: bool) -> 
     The tables are those that `stallmark schema --record --markdown` describes, each with the column `run`. `steps` has
     the measured interval of each step of a run. Only one SELECT is executed, and it cannot read other files.
     """
-    from stallmark.record.profile_counters import find_tables
+    from stallmark.record.profile_tables import find_tables
     from stallmark.record.sql import answer
 
     if as_csv and as_json:

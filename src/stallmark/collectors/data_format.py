@@ -15,7 +15,7 @@ from stallmark.collectors.mssql.io_latency import Volumes
 from stallmark.collectors.sampler import Collector
 from stallmark.record import profile
 from stallmark.record.manifest import Manifest
-from stallmark.record.profile_counters import RAW_TABLES, stores_changes
+from stallmark.record.profile_tables import RAW_TABLES, stores_changes
 from stallmark.record.schema import (
     EXTERNAL,
     MAINTENANCE,

@@ -31,7 +31,7 @@ from stallmark.record.profile import (
     read_profile,
     write_profile,
 )
-from stallmark.record.profile_counters import Profile, ProfileWriter, close_streams, last_sample
+from stallmark.record.profile_tables import Profile, ProfileWriter, close_streams, last_sample
 from stallmark.redact import Redactor
 
 # The interface to a profiled server: open, read all counters at once, close.

@@ -1,6 +1,6 @@
 """The record of a production server's profile: one folder, `profile.json` and its tables.
 
-A profile collected from a server holds raw cumulative counters (profile_counters.py), of which the analysis makes
+A profile collected from a server holds raw cumulative counters (profile_tables.py), of which the analysis makes
 intervals. One that was imported from what others had recorded holds the intervals themselves, which are read and
 written here. All that judges a profile reads intervals.
 """

@@ -15,7 +15,7 @@ from stallmark.analysis import profile_intervals as room
 from stallmark.analysis.profile_intervals import Samples, intervals_of, sample_times
 from stallmark.errors import StallmarkError
 from stallmark.record.profile import FILE_IO
-from stallmark.record.profile_counters import GONE, RAW_TABLES, SAMPLES
+from stallmark.record.profile_tables import GONE, RAW_TABLES, SAMPLES
 
 NOWHERE, TAKEN = Path("nowhere"), 6
 IO = ("reads", "read_bytes", "read_stall_ms", "writes", "write_bytes", "write_stall_ms")
