@@ -1,8 +1,8 @@
 """The record of a production server's profile: one folder, `profile.json` and its tables.
 
 A profile collected from a server holds raw cumulative counters (profile_tables.py), of which the analysis makes
-intervals. One that was imported from what others had recorded holds the intervals themselves, which are read and
-written here. All that judges a profile reads intervals.
+intervals. One that was imported from what others had recorded holds the intervals themselves, which are written here.
+All that judges a profile reads intervals.
 """
 
 from collections.abc import Mapping, Sequence
