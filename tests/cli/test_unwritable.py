@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from support.command_line import stallmark
 from support.record_kinds import collected, probed, queries, sizing
+from support.small_disks import fill, small_disk
 from support.synthetic import Truth, make_run
 
 from stallmark.report import kinds
@@ -69,6 +70,19 @@ def test_standard_output_is_refused_where_a_file_is_needed(command, options, run
     result = stallmark(command, *subjects.get(command, [run]), *named)
     assert result.exit_code == 3 and "needs a file" in result.stderr, result.output
     assert os.listdir(tmp_path) == [run.name]
+
+
+REPORTED = [("report", options) for options in OPTIONS["report"] if "--markdown" not in options]
+
+
+@pytest.mark.parametrize(("command", "options"), [*REPORTED, ("export", "--flat FILE.csv"), ("new", "FILE.yaml")])
+def test_nothing_of_a_file_is_left_on_a_full_disk(command, options, run, tmp_path):
+    with small_disk(tmp_path / "disk", 1) as disk:
+        fill(disk)
+        subjects = [] if command == "new" else [run]
+        result = stallmark(command, *subjects, *options.replace("FILE", f"{disk}/file").split())
+        assert result.exit_code == 3 and "No space left" in result.stderr, result.output
+        assert os.listdir(disk) == ["filler"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="rights of folders are Unix'")

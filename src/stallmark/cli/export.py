@@ -1,6 +1,7 @@
 """`stallmark export` and `sql`: tables of records and metrics of their steps as CSV, and a SELECT over the tables."""
 
 import csv
+import io
 import json
 import math
 import sys
@@ -8,14 +9,14 @@ from collections.abc import Sequence
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from stallmark import format
 from stallmark.cli.command import Command
 from stallmark.cli.options import json_option, runs_argument
-from stallmark.cli.output import err, escape, out, print_markup
+from stallmark.cli.output import STANDARD_OUTPUT, err, escape, out, print_markup
 from stallmark.errors import StallmarkError
 from stallmark.redact import spreadsheet
 
@@ -30,33 +31,41 @@ if TYPE_CHECKING:
     help="Folder for the tables; it must be empty or not exist yet.",
 )  # fmt: skip
 @click.option(
-    "--flat", "file", metavar="FILE", type=click.File("w", encoding="utf-8", atomic=True),
+    "--flat", metavar="FILE",
     help="File for the metrics of all steps, one row for each value; - for standard output.",
 )  # fmt: skip
-def export(runs: tuple[Path, ...], folder: Path | None, file: TextIO | None) -> None:
+def export(runs: tuple[Path, ...], folder: Path | None, flat: str | None) -> None:
     """Write every table of runs and profiles as CSV, and columns.csv with each column's unit and meaning.
 
     Each of several records gets its own folder below DIR. `stallmark schema --record --markdown` describes the same
     columns, and `stallmark schema --metrics` the metrics of --flat.
     """
-    if (folder is None) == (file is None):
+    if (folder is None) == (flat is None):
         raise click.UsageError(
             "Name a folder for all tables with --csv, or a file for the metrics of steps with --flat."
         )
     from stallmark.record.files import refuse_unwritable
-    from stallmark.report import refuse_target
 
     if folder:
         refuse_unwritable(folder, "name another with --csv")
-    if file and file.name != sys.stdout.name:
-        refuse_target(Path(file.name))
-    if file:
-        from stallmark.cli.summaries import summarise_each
-        from stallmark.report.results import write_flat
-
-        write_flat(summarise_each(runs), file)
-    if folder:
         _export_tables(runs, folder)
+    elif flat:
+        _export_metrics(runs, flat)
+
+
+def _export_metrics(runs: tuple[Path, ...], target: str) -> None:
+    from stallmark.cli.summaries import summarise_each
+    from stallmark.report import refuse_target, write_whole
+    from stallmark.report.results import write_flat
+
+    if target != STANDARD_OUTPUT:
+        refuse_target(Path(target))
+    text = io.StringIO()
+    write_flat(summarise_each(runs), text)
+    if target == STANDARD_OUTPUT:
+        click.echo(text.getvalue(), nl=False)
+    else:
+        write_whole(text.getvalue(), Path(target))
 
 
 def _export_tables(runs: tuple[Path, ...], folder: Path) -> None:

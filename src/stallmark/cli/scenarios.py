@@ -90,10 +90,12 @@ def new(file: Path | None, source: str, added: Sequence[Any]) -> None:
         if added:
             return
         raise click.UsageError("Name a FILE for the scenario.")
-    from stallmark.report import refuse_target
+    from stallmark.report import refuse_target, write_whole
     from stallmark.scenarios.model import FILE, SHIPPED
     from stallmark.scenarios.read import locate, read_any_scenario
 
+    if file.exists():
+        raise StallmarkError(f"{file} exists: name another file, or remove it.")
     refuse_target(file)
     name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower())[:60].strip("-") or "mine"
     # Refuses an invalid scenario before the file is written.
@@ -103,12 +105,7 @@ def new(file: Path | None, source: str, added: Sequence[Any]) -> None:
     written = f'"{name}"' if name in ("true", "false", "null") or not name[0].isalpha() else name
     text = re.sub(r"^name:.*$", f"name: {written}", "\n".join(lines), count=1, flags=re.MULTILINE)
     text = re.sub(OF_THE_SHIPPED, "", text, flags=re.MULTILINE)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with file.open("x", encoding="utf-8") as made:
-            made.write(f"# yaml-language-server: $schema={SHIPPED / FILE}\n{text}\n")
-    except FileExistsError:
-        raise StallmarkError(f"{file} exists: name another file, or remove it.") from None
+    write_whole(f"# yaml-language-server: $schema={SHIPPED / FILE}\n{text}\n", file)
     read_any_scenario(str(file))
     print_markup(
         out, escape(f"{file} holds a copy of {source}: change it, then stallmark run {shlex.quote(str(file))}")
