@@ -161,7 +161,10 @@ def test_the_token_is_in_no_log_and_a_port_that_is_taken_is_refused(view, caplog
     taken = pytest.raises(StallmarkError, match=f"Port {port} is not free for the live page")
     with socket.create_server(("127.0.0.1", port)), taken:
         LivePage(view(), PageAddress("127.0.0.1", port))
-    capfd.readouterr()
+    for host in ("192.0.2.1", "nowhere.invalid"):
+        with pytest.raises(StallmarkError, match=f"{host} is not an address of this machine, for the live page"):
+            LivePage(view(), PageAddress(host, port))
+    assert capfd.readouterr() == ("", "")
     with caplog.at_level(logging.DEBUG):
         page = LivePage(view(), PageAddress("0.0.0.0", port))
         url = page.start()

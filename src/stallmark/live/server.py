@@ -15,7 +15,7 @@ from flask import Flask, Response, abort, jsonify, render_template, request
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from stallmark import format
-from stallmark.errors import StallmarkError
+from stallmark.experiment.preflight import refuse_port_in_use
 from stallmark.experiment.progress import Phase
 from stallmark.experiment.status import State
 from stallmark.live import metrics
@@ -81,15 +81,11 @@ class LivePage:
         self.access, self._view, self._ending = Access(address), view, Ending()
         self._stoppable = stop is not None
         app = make_app(view, self.access, self._ending, stop)
-        try:
-            self._server: BaseWSGIServer = make_server(
-                address.host, address.port, app, threaded=True, request_handler=_Quiet
-            )
-        except (OSError, SystemExit) as error:  # werkzeug exits where a port is taken
-            reason = getattr(error, "strerror", None) or "it is in use"
-            raise StallmarkError(
-                f"Port {address.port} is not free for the live page ({reason}): name another."
-            ) from None
+        # werkzeug would print the reason, and exit.
+        refuse_port_in_use(address.host, address.port, "the live page")
+        self._server: BaseWSGIServer = make_server(
+            address.host, address.port, app, threaded=True, request_handler=_Quiet
+        )
         self._thread = threading.Thread(target=self._server.serve_forever, name="live page", daemon=True)
 
     def start(self) -> str:
