@@ -114,6 +114,13 @@ def test_a_query_that_there_is_none_of_is_refused(query):
     assert "query" in (wrong_rows("queries", given.set_column(0, "query", given["query"].dictionary_encode())) or "")
 
 
+@pytest.mark.parametrize("name", ["outstanding", "seconds", "ios", "mean_ms"])
+@pytest.mark.parametrize("value", [0, -1])
+def test_a_step_of_a_probe_without_io_is_refused(name, value):
+    assert wrong_rows("probe_steps", pa.RecordBatch.from_pydict({name: [1]})) is None
+    assert name in (wrong_rows("probe_steps", pa.RecordBatch.from_pydict({name: [1, value]})) or "")
+
+
 @pytest.mark.parametrize("phase", ["x", "", None])
 def test_a_phase_that_there_is_none_of_is_refused(phase):
     given = pa.RecordBatch.from_pydict({"phase": [*PHASES, "beside", phase]})

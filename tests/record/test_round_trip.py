@@ -34,17 +34,23 @@ def values(field: pa.Field) -> st.SearchStrategy[Any]:
     return st.booleans() if kinds.is_boolean(kind) else st.text(st.characters(codec="utf-8"), max_size=9)
 
 
-OF_QUERIES = {
-    "phase": st.sampled_from(["power", "throughput", "each", "concurrent"]),
-    "query": st.sampled_from(["Q1", "Q22", "RF1", "RF2"]),
-    "wait_ms": st.none() | st.dictionaries(st.text(max_size=9), st.integers(0, 99), max_size=2).map(json.dumps),
+CHECKED: dict[str, dict[str, st.SearchStrategy]] = {
+    "queries": {
+        "phase": st.sampled_from(["power", "throughput", "each", "concurrent"]),
+        "query": st.sampled_from(["Q1", "Q22", "RF1", "RF2"]),
+        "wait_ms": st.none() | st.dictionaries(st.text(max_size=9), st.integers(0, 99), max_size=2).map(json.dumps),
+    },
+    "probe_steps": {
+        **{name: st.integers(1, 2**31 - 1) for name in ("outstanding", "ios")},
+        **{name: st.floats(1e-9, 1e9) for name in ("seconds", "mean_ms")},
+    },
 }
-"""The texts of queries that are read further, and so refused where no query run writes them."""
+"""The values that are checked one by one, and so refused where no run writes them."""
 
 
 def rows(table: str, columns: pa.Schema) -> st.SearchStrategy[list[dict[str, Any]]]:
     each = {one.name: st.none() | values(one) if may_be_null(table, one.name) else values(one) for one in columns}
-    each |= OF_QUERIES if table == "queries" else {}
+    each |= CHECKED.get(table, {})
     return st.lists(st.fixed_dictionaries(each), max_size=4)
 
 

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from math import isfinite
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -113,7 +113,7 @@ def wrong_rows(table: str, rows: pa.RecordBatch) -> str | None:
             return f"its column {name} has buckets without a value"
         reads = _READS.get((table, name))
         if reads and not all(map(reads, column.unique().drop_null().to_pylist())):
-            return f"its column {name} has what no query run writes"
+            return f"its column {name} has what no run writes"
     return None
 
 
@@ -128,12 +128,18 @@ def _is_waits(text: str) -> bool:
         return False
 
 
-_READS: Final[Mapping[tuple[str, str], Callable[[str], object]]] = {
+def _is_positive(value: float) -> bool:
+    return value > 0
+
+
+_READS: Final[Mapping[tuple[str, str], Callable[[Any], object]]] = {
     ("queries", "phase"): re.compile("power|throughput|each|concurrent|beside").fullmatch,
     ("queries", "query"): re.compile(r"Q([1-9]|1\d|2[0-2])|RF[12]").fullmatch,
     ("queries", "wait_ms"): _is_waits,
+    # A probe refuses a step in which no I/O ended.
+    **{("probe_steps", name): _is_positive for name in ("outstanding", "seconds", "ios", "mean_ms")},
 }
-"""The columns whose texts are read further."""
+"""The columns whose values are checked one by one."""
 
 
 def may_be_null(table: str, column: str) -> bool:
