@@ -132,3 +132,15 @@ def test_a_folder_with_anything_in_it_is_refused(tmp_path: Path):
     into = exported(make(tmp_path / "run"), tmp_path / "csv")
     done = CliRunner().invoke(main, ["export", str(tmp_path / "run"), "--csv", str(into)])
     assert done.exit_code == 3 and "is not empty: name another folder." in " ".join(done.stderr.split())
+
+
+def test_a_failed_export_leaves_the_folder_as_it_was(tmp_path: Path):
+    record = make(tmp_path / "run")
+    whole = (record / "transactions.parquet").read_bytes()
+    (record / "transactions.parquet").write_bytes(b"\0" * len(whole))
+    command = ["export", str(record), "--csv", str(tmp_path / "csv")]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 3 and "is damaged" in " ".join(done.stderr.split())
+    assert not list((tmp_path / "csv").iterdir())
+    (record / "transactions.parquet").write_bytes(whole)
+    assert CliRunner().invoke(main, command).exit_code == 0

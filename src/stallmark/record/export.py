@@ -5,7 +5,7 @@ file of their own, a row for each bucket: `transactions.latency.csv`.
 """
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,32 +25,41 @@ COLUMNS = "columns.csv"
 def export(record: TableFolder, folder: Path) -> list[Path]:
     """Write every table of the record into `folder`, with its manifest; return the files.
 
-    Raise StallmarkError if the folder is not empty: its files could be taken for this record's.
+    Raise StallmarkError if the folder is not empty: its files could be taken for this record's. If a table is damaged
+    or the disk is full, the folder is left empty.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise StallmarkError(f"{folder} is not empty: name another folder.")
-    written: list[Path] = []
+    try:
+        return list(_export(record, folder))
+    except BaseException:
+        for file in folder.iterdir():
+            file.unlink()
+        raise
+
+
+def _export(record: TableFolder, folder: Path) -> Iterator[Path]:
     described: list[tuple[str, pa.Field]] = []
     for name in record.tables():
         schema = _with_units(name, record.schema(name))
         histograms = [column.removesuffix("_gaps") for column in schema.names if column.endswith("_gaps")]
         plain = [field for field in schema if not pa.types.is_list(field.type)]
-        written.append(_write(record, name, pa.schema(plain), folder / f"{name}.csv"))
+        yield _write(record, name, pa.schema(plain), folder / f"{name}.csv")
         described += [(name, field) for field in plain]
         for kind in histograms:
             keys = [field for field in plain if field.name in ("second", "transaction", "statement")]
             buckets = _bucket_columns(kind, unit_of(schema.field(f"{kind}_counts")) or "transactions")
             # CSV has no lists, so each histogram is a file of its own.
             target = folder / f"{name}.{kind}.csv"
-            written.append(_write_histogram(record, name, kind, pa.schema([*keys, *buckets]), target))
+            yield _write_histogram(record, name, kind, pa.schema([*keys, *buckets]), target)
             described += [(target.stem, field) for field in (*keys, *buckets)]
     with (folder / COLUMNS).open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(["table", "column", "unit", "meaning"])
         rows.writerows((table, field.name, unit_of(field), meaning_of(field)) for table, field in described)
     (folder / record.file).write_bytes(read(record.folder / record.file))
-    return [*written, folder / COLUMNS, folder / record.file]
+    yield from (folder / COLUMNS, folder / record.file)
 
 
 def _with_units(name: str, schema: pa.Schema) -> pa.Schema:
