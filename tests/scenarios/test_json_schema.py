@@ -112,3 +112,15 @@ def test_a_new_scenario_is_made_of_a_file_with_a_byte_order_mark_and_of_a_wrong_
         made = tmp_path / f"{name}.yaml"
         code = CliRunner().invoke(main, ["new", str(made), "--from", str(tmp_path / name)]).exit_code
         assert (code, made.exists()) == ((0, True) if name == "bom" else (3, False))
+
+
+@pytest.mark.parametrize(
+    ("options", "refusal"),
+    [
+        (["--record", "--metrics"], "--record and --metrics are given: name one of them."),
+        (["--workload", "--markdown"], "--workload has no page: leave out --markdown."),
+    ],
+)
+def test_options_of_which_one_would_be_ignored_are_refused(options: list[str], refusal: str):
+    done = CliRunner().invoke(main, ["schema", *options])
+    assert done.exit_code == 2 and refusal in done.stderr

@@ -19,7 +19,7 @@ GROUPS = {
         "doctor": "Show what works on this machine (and server), and what is missing.",
         "list": "List the scenarios: the question, needs and duration of each.",
         "new": "Write a scenario to FILE for editing: a copy of one of `stallmark list`.",
-        "schema": "Print the JSON schema of scenario files, or with --record the format of run records.",
+        "schema": "Print the JSON schema of scenario files, or with --record the format of records.",
         "db": "Build, check, list and remove databases of Stallmark.",
         "build": "Build a database, or complete one whose build was interrupted.",
         "check": "Check that a database is complete and consistent.",

@@ -116,7 +116,7 @@ def new(file: Path | None, source: str, added: Sequence[Any]) -> None:
 @click.option(
     "--record",
     is_flag=True,
-    help="Print the format of run records: every table, column, unit and meaning, and the manifest.",
+    help="Print the format of runs and of profiles: every table, column, unit and meaning, and the manifest.",
 )
 @click.option("--workload", is_flag=True, help="Print the JSON schema of workload.yaml, for a folder of your own SQL.")
 @click.option("--markdown", is_flag=True, help="Print Markdown, a page to read.")
@@ -124,7 +124,12 @@ def new(file: Path | None, source: str, added: Sequence[Any]) -> None:
     "--metrics", is_flag=True, help="Print the metrics of a step as a page: units, formulas, and which can have limits."
 )
 def schema(record: bool, workload: bool, markdown: bool, metrics: bool) -> None:
-    """Print the JSON schema of scenario files, or with --record the format of run records."""
+    """Print the JSON schema of scenario files, or with --record the format of records."""
+    named = {"--record": record, "--workload": workload, "--metrics": metrics}
+    if len(several := [option for option, given in named.items() if given]) > 1:
+        raise click.UsageError(f"{' and '.join(several)} are given: name one of them.")
+    if workload and markdown:
+        raise click.UsageError("--workload has no page: leave out --markdown.")
     if metrics:
         from stallmark.analysis.metrics import reference
 
@@ -136,7 +141,7 @@ def schema(record: bool, workload: bool, markdown: bool, metrics: bool) -> None:
     elif workload:
         if not (made := capabilities.parts("schema")):
             raise StallmarkError("This Stallmark lacks the capability `own_sql`, which has workloads: install it.")
-        text, markdown = json.dumps(made[0](), indent=1), False
+        text = json.dumps(made[0](), indent=1)
     else:
         from stallmark.scenarios.model import json_schema, reference
 
