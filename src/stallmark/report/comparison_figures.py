@@ -316,14 +316,14 @@ def _axis_ends(lines: Sequence[Ratio]) -> tuple[float, float]:
 
 def _ticks(low: float, high: float) -> list[float]:
     """Return round ratios within the range, denser in a small range."""
-    if low > 0.85 and high < 1.18:
-        chosen = [0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15]
+    if low > 0.79 and high < 1.21:
+        chosen = [0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2]
     elif low > 0.45 and high < 2.2:
         chosen = [0.5, 0.6, 0.8, 1, 1.2, 1.5, 2]
     else:
         # Below two decades there may be one power of ten only.
         steps = (1, 2, 5) if high / low < 100 else (1,)
-        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
+        powers = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
         chosen = [step * 10.0**power for power in powers for step in steps]
     return [tick for tick in chosen if low <= tick <= high]
 
