@@ -439,10 +439,11 @@ def _band(
 ) -> list[Trace]:
     """Return the middle line between two bounds, and the area between them if they differ."""
     x = rounded(position for position, _, _ in rows)
-    texts = [write(low) if low == high else f"{write(low)}–{write(high)}" for _, low, high in rows]
+    bounds = [(write(low), write(high)) for _, low, high in rows]
+    texts = [low if low == high else f"{low}–{high}" for low, high in bounds]
     # On a phone two bounds have no room between points: the area shows them.
     labels = {
-        "text": [write(low) if write(low) == write(high) else "" for _, low, high in rows],
+        "text": [low if low == high else "" for low, high in bounds],
         "textposition": ["top center"] * (len(rows) - 1) + ["top left"],
         "cliponaxis": False,
     }
