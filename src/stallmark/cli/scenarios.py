@@ -1,6 +1,7 @@
 """`stallmark list`, `new` and `schema`: the scenarios, one of your own, and the formats of files."""
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -94,7 +95,7 @@ def new(file: Path | None, source: str, added: Sequence[Any]) -> None:
     from stallmark.scenarios.model import FILE, SHIPPED
     from stallmark.scenarios.read import locate, read_any_scenario
 
-    if file.exists():
+    if os.path.lexists(file):  # a link that leads nowhere, too
         raise StallmarkError(f"{file} exists: name another file, or remove it.")
     refuse_target(file)
     name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower())[:60].strip("-") or "mine"
