@@ -144,3 +144,21 @@ def test_a_failed_export_leaves_the_folder_as_it_was(tmp_path: Path):
     assert not list((tmp_path / "csv").iterdir())
     (record / "transactions.parquet").write_bytes(whole)
     assert CliRunner().invoke(main, command).exit_code == 0
+
+
+def test_records_of_one_place_are_refused_before_any_is_written(tmp_path: Path):
+    profiles = []
+    for machine in "ab":
+        (tmp_path / machine / "shop").mkdir(parents=True)
+        imported(tmp_path / machine / "shop")
+        profiles.append(str(tmp_path / machine / "shop" / "profile"))
+    done = CliRunner().invoke(main, ["export", *profiles, "--csv", str(tmp_path / "csv")])
+    assert done.exit_code == 3 and "would both be written to" in " ".join(done.stderr.split())
+    assert not (tmp_path / "csv").exists()
+
+
+def test_tables_are_not_written_to_standard_output(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["export", str(make(tmp_path / "run")), "--csv", "-"])
+    assert done.exit_code == 3 and "tables need a folder" in " ".join(done.stderr.split())
+    assert not (tmp_path / "-").exists()

@@ -21,6 +21,7 @@ from stallmark.errors import StallmarkError
 from stallmark.redact import spreadsheet
 
 if TYPE_CHECKING:
+    from stallmark.record.reader import TableFolder
     from stallmark.record.sql import Answer
 
 
@@ -70,13 +71,20 @@ def _export_metrics(runs: tuple[Path, ...], target: str) -> None:
 
 def _export_tables(runs: tuple[Path, ...], folder: Path) -> None:
     from stallmark.record.export import export as write
-    from stallmark.record.profile_tables import find_tables
+    from stallmark.record.profile_tables import find_table_folders
 
-    records = find_tables(runs)
-    several = len(records) > 1
+    if str(folder) == STANDARD_OUTPUT:
+        raise StallmarkError("- is standard output, and tables need a folder: name one with --csv.")
+    records = find_table_folders(runs)
+    targets: dict[Path, TableFolder] = {}
     for record in records:
         place = record.folder.resolve()
-        target = folder / place.parent.name / place.name if several else folder
+        target = folder / place.parent.name / place.name if len(records) > 1 else folder
+        if (other := targets.setdefault(target, record)) is not record:
+            raise StallmarkError(
+                f"{other.folder} and {record.folder} would both be written to {target}: export each by itself."
+            )
+    for target, record in targets.items():
         files = write(record, target)
         print_markup(out, escape(f"{target}: {len(files)} files"))
 
@@ -96,12 +104,12 @@ def sql(runs: tuple[Path, ...], statement: str, as_csv: bool, as_json: bool) -> 
     The tables are those that `stallmark schema --record --markdown` describes, each with the column `run`. `steps` has
     the measured interval of each step of a run. Only one SELECT is executed, and it cannot read other files.
     """
-    from stallmark.record.profile_tables import find_tables
+    from stallmark.record.profile_tables import find_table_folders
     from stallmark.record.sql import answer
 
     if as_csv and as_json:
         raise click.UsageError("--csv and --json are given: leave one out.")
-    with answer(find_tables(runs), statement) as answered:
+    with answer(find_table_folders(runs), statement) as answered:
         if as_csv:
             _write_csv(answered)
         elif as_json:
