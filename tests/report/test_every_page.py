@@ -96,7 +96,7 @@ def test_two_experiments_in_one_report_have_a_title_and_a_question_each(tmp_path
 def test_results_that_are_different_things_are_refused(tmp_path):
     make_run(tmp_path / "bank", Truth(variant="a", sequence=1))
     make_run(tmp_path / "brokerage", Truth(variant="b", sequence=2, brokerage=Brokerage()))
-    with pytest.raises(StallmarkError, match="name those with one of them"):
+    with pytest.raises(StallmarkError, match="name only runs that have the same result"):
         summarise(find_records([tmp_path]))
 
 

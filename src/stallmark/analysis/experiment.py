@@ -175,7 +175,7 @@ def summarise(records: Sequence[Record], map_runs: Callable[..., Iterable[RunSum
     # Rates of different transactions cannot be on one axis.
     if len(results := dict.fromkeys(step.throughput.primary for step in steps)) > 1:
         named = " and ".join(f"{name or 'all transactions'} per second" for name in results)
-        raise StallmarkError(f"These runs have different results ({named}): name those with one of them.")
+        raise StallmarkError(f"These runs have different results ({named}): name only runs that have the same result.")
     questions = _questions(runs)
     # Runs of several scenarios answer several questions: no variant is compared across them.
     judged = None if questions else comparison_within(runs)
