@@ -257,6 +257,13 @@ def test_a_folder_of_experiments_is_refused_with_the_name_of_one(tmp_path):
         find_records([tmp_path])
 
 
+def test_a_folder_of_other_records_is_refused_with_the_name_of_one(tmp_path):
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "profile.json").write_text("{}")
+    with pytest.raises(StallmarkError, match=r"holds no run: name one of its other records, such as .*/shop\.$"):
+        find_records([tmp_path])
+
+
 def test_a_day_is_read_in_pieces(tmp_path):
     writer = RecordWriter(tmp_path / "run", a_manifest())
     for first in range(0, 150_000, 50_000):

@@ -26,7 +26,7 @@ from stallmark.analysis.profile_intervals import intervals_of
 from stallmark.errors import StallmarkError
 from stallmark.record import sql
 from stallmark.record.profile import is_profile, read_profile, write_profile
-from stallmark.record.profile_tables import Profile, find_tables
+from stallmark.record.profile_tables import Profile, find_table_folders
 from stallmark.record.reader import Record, find_records
 from stallmark.record.sql import answer
 
@@ -177,7 +177,7 @@ def test_a_profile_named_twice_is_one_and_comes_after_runs(profiles, run):
     folder = profiles["collected"]
     link = folder.with_name("link")
     link.symlink_to(folder)
-    assert [record.folder for record in find_tables([run, folder, link])] == [run, folder]
+    assert [record.folder for record in find_table_folders([run, folder, link])] == [run, folder]
 
 
 @pytest.mark.parametrize("statement", ["copy samples to '{out}'", "attach '{out}' as other", "delete from samples",

@@ -70,9 +70,10 @@ _ON_WINDOWS: Mapping[str, Sequence[type[Collector]]] = {"mssql": (Volumes,)}
 _TYPES = {"double": "float64", "float": "float32"}
 
 _INTRODUCTION = """\
-# What is in a run record?
+# What is in a record?
 
-This page is printed by `stallmark schema --record --markdown`. A run leaves a folder of its own:
+This page is printed by `stallmark schema --record --markdown`. A run leaves a folder of its own, and so does a
+[profile](#profiles):
 
 | file | content |
 |---|---|
@@ -219,7 +220,7 @@ def profile_tables() -> Iterator[RecordTable]:
 
 
 def in_json() -> dict[str, Any]:
-    """Return the tables, and the JSON schemas of the manifests."""
+    """Return the tables that records hold, and the JSON schemas of the manifests."""
     return {
         "tables": [table.facts() for table in tables()],
         "manifest": Manifest.model_json_schema(),

@@ -58,8 +58,8 @@ def _export(record: TableFolder, folder: Path) -> Iterator[Path]:
         rows = csv.writer(file)
         rows.writerow(["table", "column", "unit", "meaning"])
         rows.writerows((table, field.name, unit_of(field), meaning_of(field)) for table, field in described)
-    (folder / record.file).write_bytes(read(record.folder / record.file))
-    yield from (folder / COLUMNS, folder / record.file)
+    (folder / record.manifest_file).write_bytes(read(record.folder / record.manifest_file))
+    yield from (folder / COLUMNS, folder / record.manifest_file)
 
 
 def _with_units(name: str, schema: pa.Schema) -> pa.Schema:

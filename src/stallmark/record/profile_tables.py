@@ -180,7 +180,7 @@ def close_streams(folder: Path) -> dict[str, TableFile]:
 class Profile(TableFolder):
     """A profile opened for reading, collected or imported, complete or still growing."""
 
-    file = FILE
+    manifest_file = FILE
 
     def __init__(self, folder: Path):
         super().__init__(folder)
@@ -238,7 +238,7 @@ class Profile(TableFolder):
         return read_profile(self.folder)
 
 
-def find_tables(paths: Sequence[Path]) -> list[TableFolder]:
+def find_table_folders(paths: Sequence[Path]) -> list[TableFolder]:
     """Return the runs in `paths`, in the order they were run, and then the profiles; see `find_records`."""
     runs: list[Path] = []
     profiles: dict[Path, Path] = {}  # keys: resolved path; values: path as first given

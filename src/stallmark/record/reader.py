@@ -22,6 +22,7 @@ from stallmark.record.plausible import wrong_columns, wrong_rows
 from stallmark.record.profile import ProfileManifest
 from stallmark.record.schema import STANDARD_TABLES
 from stallmark.record.table_file import (
+    LEAVE_OUT,
     Extent,
     Layout,
     find,
@@ -52,10 +53,10 @@ class _Source:
 class TableFolder(ABC):
     """The tables in a folder, closed or still growing."""
 
-    file: ClassVar[str]
+    manifest_file: ClassVar[str]
     """The name of the manifest."""
     manifest: Manifest | ProfileManifest
-    remedy = "restore it, or leave this record out"
+    remedy = LEAVE_OUT
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -196,7 +197,7 @@ class TableFolder(ABC):
 class Record(TableFolder):
     """A record opened for reading, complete or cut short."""
 
-    file = FILE
+    manifest_file = FILE
     manifest: Manifest
     ended_s: int | None = None
     """The whole seconds after which its load ended although others went on."""
@@ -313,6 +314,8 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
 
 
 def _missing_record_message(path: Path) -> str:
+    if others := sorted(folder for folder in path.iterdir() if other_kind(folder)):
+        return f"{path} holds no run: name one of its other records, such as {others[-1]}."
     if experiments := sorted({file.parents[1] for file in path.glob("*/*/manifest.json")}):
         return f"{path} holds experiments, not runs: name one, such as {experiments[-1]}."
     return (

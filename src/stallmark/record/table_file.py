@@ -195,7 +195,7 @@ def _damaged(path: Path, reason: str) -> StallmarkError:
 
 # The Parquet file of a closed table: written whole with a checksum for each page, and read when it is as written.
 
-_LEAVE_OUT = "restore it, or leave this record out"
+LEAVE_OUT = "restore it, or leave this record out"
 _LISTS_PIECE_BYTES = 3 << 19
 _HISTOGRAMS = ("latency_gaps", "latency_counts", "service_gaps", "service_counts")
 
@@ -231,7 +231,7 @@ def written(path: Path) -> TableFile:
     return TableFile(bytes=path.stat().st_size, crc32=crc32(path))
 
 
-def find(path: Path, noted: TableFile | None, *, remedy: str = _LEAVE_OUT) -> bool:
+def find(path: Path, noted: TableFile | None, *, remedy: str) -> bool:
     """Return True if a table exists. Raise StallmarkError if it differs from the state `noted` for it, or if a noted
     table is missing."""
     if not is_file(path):
@@ -247,7 +247,7 @@ def find(path: Path, noted: TableFile | None, *, remedy: str = _LEAVE_OUT) -> bo
 
 
 @contextmanager
-def readable(path: Path, *, remedy: str = _LEAVE_OUT) -> Iterator[None]:
+def readable(path: Path, *, remedy: str = LEAVE_OUT) -> Iterator[None]:
     """Raise StallmarkError naming the file if a table cannot be read."""
     try:
         yield
@@ -258,15 +258,13 @@ def readable(path: Path, *, remedy: str = _LEAVE_OUT) -> Iterator[None]:
         raise StallmarkError(f"{path} is damaged ({message}): {remedy}.") from None
 
 
-def read_layout(path: Path, *, remedy: str = _LEAVE_OUT) -> Layout:
+def read_layout(path: Path, *, remedy: str) -> Layout:
     """Return the columns and the footer of a table."""
     with readable(path, remedy=remedy), pq.ParquetFile(path) as file:
         return Layout(file.schema_arrow, file.metadata)
 
 
-def read_pieces(
-    path: Path, layout: Layout, columns: Sequence[str], *, remedy: str = _LEAVE_OUT
-) -> Iterator[pa.RecordBatch]:
+def read_pieces(path: Path, layout: Layout, columns: Sequence[str], *, remedy: str) -> Iterator[pa.RecordBatch]:
     """Yield some columns of a table, some 65,000 rows, 4 MiB, or 1.5 MiB with lists at a time, strings as dictionaries.
     The row groups of a table are no larger than `read_stream` made them."""
     footer = layout.footer

@@ -37,7 +37,7 @@ def test_every_kind_has_one_wording_and_its_example():
 
 WORDS_OF_A_SENTENCE = 7
 MAY = [
-    ("analysis/compare/claims.py", " are incomplete, invalid or limited by the driver)"),
+    ("analysis/compare/plan.py", " are incomplete, invalid or limited by the driver)"),
     ("analysis/metrics.py", "Read time as the server saw it"),
     ("analysis/probe.py", "What does this storage give without a database, and where does it saturate?"),
     ("analysis/rules.py", "worse, worse by 5 %, not better, not better by 10 %, or not within 5 %"),
