@@ -26,8 +26,8 @@ from stallmark.analysis.profile_rates import (
     Window,
     busiest,
     class_totals,
+    pages_read_per_lookup,
     peaks,
-    pool_miss_share,
     rates_of,
     wait_totals,
 )
@@ -352,7 +352,7 @@ def _memory(profile: ProfileSummary) -> Iterator[Finding]:
     if data.reads_per_s < NO_READS_PER_S:
         yield info(ProfileKind.NO_READS, reads_per_s=data.reads_per_s)
         return
-    missed = pool_miss_share(profile.intervals)
+    missed = pages_read_per_lookup(profile.intervals)
     yield info(
         ProfileKind.READS_AT_MOST,
         reads_per_s=data.reads_per_s,

@@ -285,9 +285,8 @@ class WaitTotal:
     mean_ms: Annotated[float | None, Shown("ms each", importance=1)]
 
 
-def pool_miss_share(intervals: Intervals) -> float | None:
-    """Return the share of page lookups that the pool did not answer, or None if these are not known for a common time
-    with the reads."""
+def pages_read_per_lookup(intervals: Intervals) -> float | None:
+    """Return pages read, ahead included, per page lookup; or None if these are not known for a common time."""
     return Quotient(*map(intervals.column, ("server.pages_read", "server.page_lookups"))).mean()
 
 

@@ -349,12 +349,13 @@ class OwnStatementSummary:
     text: str
     executions: Annotated[int, Shown("executions", format.count)]
     per_s: Annotated[float, Shown("per s")]
-    rows: Annotated[float | None, Shown("rows each")]  # returned, or changed where none are
+    rows: Annotated[float | None, Shown("rows each")]  # per execution: returned, or changed if none are returned
     errors: Annotated[int, Shown("errors", format.count)]
     latency_mean_ms: float | None
     latency_ms: dict[str, float | None]  # keys as of a transaction: sent to answered whole
-    logical_reads: Annotated[float | None, Shown("asked for", group=PAGES)] = None  # None if the server does not tell
+    logical_reads: Annotated[float | None, Shown("asked for", group=PAGES)] = None
     physical_reads: Annotated[float | None, Shown("read", group=PAGES)] = None
+    """Pages per execution; None if the server has no such counters."""
 
 
 def read_statement_reads(record: Record, intervals: Sequence[Interval]) -> Mapping[str, Counters]:
