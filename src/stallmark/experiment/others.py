@@ -35,8 +35,7 @@ def refuse_others(engine: Engine) -> None:
         if reason := database.hidden_objects_reason():
             raise StallmarkError(
                 f"Whether the database {database.database_name()} holds what is not Stallmark's is not known: "
-                f"{reason}, "
-                "or add --shared to build and drive load beside it."
+                f"{reason}, or add --shared to build and drive load beside it."
             )
 
 

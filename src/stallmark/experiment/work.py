@@ -160,7 +160,7 @@ def work_of_loads(scenario: TimedScenario, variant: Variant, dialect: str, most_
         assert described.workload
         return Work(described.workload, steps_of(timeline, load.arrival_plan()), search=_search(scenario, variant))
     return Work(
-        _recorded(scenario.contents, scenario.contents.scale),
+        _workload_facts(scenario.contents, scenario.contents.scale),
         tuple(
             step.changed(
                 alone=planned.alone,
@@ -190,7 +190,8 @@ def _search(scenario: TimedScenario, variant: Variant) -> Search | None:
     return Search(load=searched.load, of=search.of, low=search.from_, high=search.to, tolerance=search.tolerance)
 
 
-def _recorded(choice: WorkloadChoice, scale: Mapping[str, int | float]) -> RecordedWorkload:
+def _workload_facts(choice: WorkloadChoice, scale: Mapping[str, int | float]) -> RecordedWorkload:
+    """Return the facts of a chosen workload that do not depend on its load."""
     workload = find_workload(choice.name)
     return RecordedWorkload(
         name=choice.name,
@@ -216,14 +217,14 @@ def _load(
     common |= {"arrivals": arrivals.kind, "rate": arrivals.rate}
     scale = dict(scenario.scale_of(choice))
     if isinstance(load, StreamsLoad):
-        return RecordedLoad(kind="streams", workload=_recorded(choice, scale), timeout_s=load.timeout, **common)
+        return RecordedLoad(kind="streams", workload=_workload_facts(choice, scale), timeout_s=load.timeout, **common)
     workload = find_workload(choice.name)
     return RecordedLoad(
         kind="users",
         think_ms=arrivals.think_ms,
         timeout_s=load.call_timeout,
         thresholds=tuple(load.thresholds),
-        workload=_recorded(choice, scale).changed(
+        workload=_workload_facts(choice, scale).changed(
             mix=choice.mix,
             locality=choice.locality,
             transactions=tuple(_transactions(workload, choice.deck())),
@@ -259,7 +260,7 @@ def work_of_queries(scenario: QueryScenario, dops: Sequence[int | None]) -> Work
     """Describe what streams do. `dops`: those that queries are to have, None as the server is set."""
     choice, asked = scenario.workload, scenario.queries
     return Work(
-        _recorded(choice, choice.scale),
+        _workload_facts(choice, choice.scale),
         queries=Queries(
             run=asked.run,
             phases=tuple(asked.phases),
