@@ -6,6 +6,7 @@ experiment needs no more on this machine, elsewhere the token of the address tha
 its load, needs that token everywhere: others may be logged in to this machine.
 """
 
+import errno
 import hmac
 import secrets
 import socket
@@ -14,6 +15,8 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -139,3 +142,15 @@ def _is_address(name: str) -> bool:
 
 def _host_names() -> tuple[str, ...]:
     return socket.gethostname().lower(), socket.getfqdn().lower()
+
+
+def refuse_port_in_use(host: str, port: int, purpose: str) -> None:
+    """Raise StallmarkError for a port of this machine that is not free, and for an address of another machine."""
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:
+        if error.errno in (errno.EADDRNOTAVAIL, socket.EAI_NONAME, socket.EAI_AGAIN):
+            raise StallmarkError(
+                f"{host} is not an address of this machine, for {purpose}: name one of its own, or 0.0.0.0 for all."
+            ) from None
+        raise StallmarkError(f"Port {port} is not free for {purpose} ({error.strerror}): name another.") from None

@@ -28,8 +28,9 @@ class OnLocustPage(LoadByHand):
         self.page = LocustPage(address.host, address.port, self._access.token)
 
     def refuse(self, scenario: "AnyScenario") -> None:
-        from stallmark.experiment.preflight import refuse_port_in_use, users_loads
+        from stallmark.experiment.preflight import users_loads
         from stallmark.scenarios.model import TimedScenario
+        from stallmark.web_access import refuse_port_in_use
 
         name = scenario.name
         if not isinstance(scenario, TimedScenario) or not (loads := users_loads(scenario)):

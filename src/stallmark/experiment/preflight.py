@@ -1,9 +1,7 @@
 """The preflight: refusals and advice, from a scenario, server and machine, before anything is loaded or measured."""
 
-import errno
 import math
 import os
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -406,15 +404,3 @@ def _refuse_cores(scenario: QueryScenario, engine: Engine) -> None:
                 f"{scenario.name} asks for `dop: {dop}`, but the server has {cores} core{'s' * (cores != 1)}: ask for "
                 "no more, or write all."
             )
-
-
-def refuse_port_in_use(host: str, port: int, purpose: str) -> None:
-    """Raise StallmarkError for a port of this machine that is not free, and for an address of another machine."""
-    try:
-        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
-    except OSError as error:
-        if error.errno in (errno.EADDRNOTAVAIL, socket.EAI_NONAME, socket.EAI_AGAIN):
-            raise StallmarkError(
-                f"{host} is not an address of this machine, for {purpose}: name one of its own, or 0.0.0.0 for all."
-            ) from None
-        raise StallmarkError(f"Port {port} is not free for {purpose} ({error.strerror}): name another.") from None

@@ -15,7 +15,6 @@ from flask import Flask, Response, abort, jsonify, render_template, request
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from stallmark import format
-from stallmark.experiment.preflight import refuse_port_in_use
 from stallmark.experiment.progress import Phase
 from stallmark.experiment.status import State
 from stallmark.live import metrics
@@ -26,7 +25,7 @@ from stallmark.redact import visible
 from stallmark.report.figures import dash_of, looks, rounded
 from stallmark.report.text import experiment
 from stallmark.scenarios.model import QueryScenario
-from stallmark.web_access import HEADERS, Access, PageAddress
+from stallmark.web_access import HEADERS, Access, PageAddress, refuse_port_in_use
 
 FRESH_S = 0.5
 """A look at the experiment serves everybody who asks within it."""

@@ -30,8 +30,9 @@ class Machines(LoadMachines):
     port: int
 
     def refuse(self, scenario: "AnyScenario", engine: "Engine") -> None:
-        from stallmark.experiment.preflight import refuse_port_in_use, users_loads
+        from stallmark.experiment.preflight import users_loads
         from stallmark.scenarios.model import TimedScenario
+        from stallmark.web_access import refuse_port_in_use
 
         if not isinstance(scenario, TimedScenario):
             raise StallmarkError(
