@@ -11,8 +11,9 @@ from support.steps import changed_step
 
 from stallmark.analysis.bottleneck import IS_BOTTLENECK, DeviceKind
 from stallmark.analysis.compare.claims import Claims
-from stallmark.analysis.conclusions import _bottleneck, _cost_of_others, _flash, _unsteady, knee
+from stallmark.analysis.conclusions import _bottleneck, _cost_of_others, _flash, _unsteady
 from stallmark.analysis.finding import ExperimentKind, Finding, caution, info
+from stallmark.analysis.knee import knee
 from stallmark.analysis.metrics import Point, points, step_names
 from stallmark.analysis.read.active_set import FlashUse
 from stallmark.analysis.read.transactions import MaintenanceSummary

@@ -15,6 +15,7 @@ from stallmark.analysis.ceiling import (
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.summary import PairKind, ReasonKind, Verdict
 from stallmark.analysis.finding import ExperimentKind, Finding, Kind, caution, info, invalid
+from stallmark.analysis.knee import knee
 from stallmark.analysis.metrics import Point, complete_mean, group, labels, mean_of, points, step_names
 from stallmark.analysis.pool_curve import PoolCurve, curve_findings
 from stallmark.analysis.run import RunSummary
@@ -22,46 +23,6 @@ from stallmark.analysis.steady import Judgement
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.devices import DeviceLabel
 from stallmark.stats.thresholds import CPU_LIMITS, SAME
-
-
-# The knee over the users: the fewest users that give as much throughput as any number of them.
-def knee(compared: Sequence[Point], claims: Claims) -> Iterator[Finding]:
-    """Find the number of users from which throughput stops growing, in each variant, and the latency that more users
-    add."""
-    variants = group(compared, lambda point: point.first.variant)
-    for same in variants:
-        same = sorted(same, key=lambda point: point.first.users)
-        # A single number of users has no curve.
-        if len(same) < 2:
-            continue
-        variant = same[0].first.variant if len(variants) > 1 else None
-        few, best = same[0], max(same, key=lambda point: point.tps)
-        claim = claims.claim(few, best)
-        yield info(
-            ExperimentKind.MOST_USERS,
-            variant=variant,
-            users=[few.first.users, best.first.users],
-            per_s=[few.tps, best.tps],
-            ratio=claim.ratio,
-            verdict=claim.verdict,
-            primary=few.first.throughput.primary,
-        )
-        bend = next(point for point in same if point.tps >= best.tps * (1 - SAME))
-        last = same[-1]
-        before, after = bend.mean("latency"), last.mean("latency")
-        # Without further users, or without more latency, the last step is no worse than the bend.
-        if bend is last or before is None or after is None or after <= before:
-            continue
-        if any(step.validity.driver_bound for point in same for step in point.steps):
-            continue  # the knee may be the driver's
-        yield info(
-            ExperimentKind.KNEE,
-            variant=variant,
-            users=[bend.first.users, last.first.users],
-            share=bend.tps / best.tps,
-            latency_mean_ms=[before, after],
-            fewest_runs=min(len(point.steps) for point in (bend, best, last)),
-        )
 
 
 def data_wrong(runs: Sequence[RunSummary]) -> Iterator[Finding]:
