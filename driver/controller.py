@@ -126,7 +126,7 @@ class Drive:
         self.searched = SearchedLoad(search, decks) if search else None
         self._settling = SteadyStateWait(timeline, loads, self._merger.seen)
         self._within_s = expected.within_s if expected else 0
-        self._process, self._channel = start_child("stallmark.driver.locust_bridge")
+        self._process, self._channel = start_child("stallmark.driver.locust_conductor")
         with suppress(Closed):  # `start` says how it ended
             self._channel.send(ConductorOrder(timeline, None if expected else engine, list(loads), expected, page))
         self._ended = False

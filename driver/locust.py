@@ -14,7 +14,7 @@
 processes of their own, and Locust's statistics hold what these report. Nothing is recorded.
 """
 
-from stallmark.driver.locust_users import VirtualUserHandle  # isort: skip  (patches the process: before everything else)
+from stallmark.driver.locust_dispatcher import VirtualUserHandle  # isort: skip  (patches the process: before everything else)
 import logging
 import math
 import os
@@ -52,7 +52,7 @@ from stallmark.processes import kill
 logger = logging.getLogger(__name__)
 _PLACE = "stallmark_place"
 _USERS = "stallmark_users"
-_PREPARING = "stallmark.driver.locust_loads"
+_PREPARING = "stallmark.driver.locustfile_loads"
 _reported: set[str] = set()
 
 

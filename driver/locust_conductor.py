@@ -1,6 +1,6 @@
 """The conductor: Locust spawns and stops the users, and follows the load shape.
 
-Run as `python -m stallmark.driver.locust_bridge FD`, because Locust patches the standard library of its process for
+Run as `python -m stallmark.driver.locust_conductor FD`, because Locust patches the standard library of its process for
 gevent. No transaction is executed here: a Locust user is a handle on a virtual user in an executor. The executors are
 this machine's, or those of load machines that Locust's master commands: then none runs here. With Locust's page,
 somebody may change the load: the controller makes each change a step of the timeline.
@@ -25,7 +25,7 @@ from stallmark import capabilities
 from stallmark.driver.channel import Channel, Closed, inherited_channel
 from stallmark.driver.executor_pool import Executors, LoadPool
 from stallmark.driver.load import LoadSpec, MachinesMissing, Timeline
-from stallmark.driver.locust_users import LoadsDispatcher, VirtualUserHandle, user_class
+from stallmark.driver.locust_dispatcher import LoadsDispatcher, VirtualUserHandle, user_class
 from stallmark.driver.messages import (
     ChangedByHand,
     ConductorOrder,

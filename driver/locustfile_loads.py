@@ -1,6 +1,6 @@
 """The loads of users in a locustfile, prepared before they start.
 
-Run as `python -m stallmark.driver.locust_loads FD`: questions to a server take seconds. Meanwhile a worker of
+Run as `python -m stallmark.driver.locustfile_loads FD`: questions to a server take seconds. Meanwhile a worker of
 Locust would send no sign of life, and be given up.
 """
 

@@ -174,7 +174,7 @@ def copied(source: Path, target: Path) -> Path:
 # A strike: one signal to one process of a command at one moment.
 
 PARTS = {
-    "conductor": "stallmark.driver.locust_bridge",
+    "conductor": "stallmark.driver.locust_conductor",
     "executor": "stallmark.driver.executor",
     "loader": "stallmark.loaders.worker",
     "guard": "guard-of-postgres",

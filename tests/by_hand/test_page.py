@@ -14,6 +14,6 @@ def test_the_page_holds_in_a_process_patched_by_locust():
 
 
 def test_who_changes_nothing_by_hand_imports_no_web_server():
-    code = "import sys, stallmark.driver.locust_bridge, stallmark.by_hand.command; print(*sys.modules)"
+    code = "import sys, stallmark.driver.locust_conductor, stallmark.by_hand.command; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numpy", "stallmark.by_hand.page", "stallmark.driver.locust_statistics"} & set(done.stdout.split())

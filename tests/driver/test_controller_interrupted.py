@@ -34,7 +34,7 @@ def test_an_executor_that_is_killed_ends_the_run_with_a_sentence_and_keeps_what_
 
 @pytest.mark.parametrize(
     ("module", "killed"),
-    [("executor", "executor process"), ("locust_bridge", "conductor")],
+    [("executor", "executor process"), ("locust_conductor", "conductor")],
     ids=["executor", "conductor"],
 )
 def test_who_is_killed_while_the_load_starts_is_said(bank, load, tmp_path, monkeypatch, module, killed):

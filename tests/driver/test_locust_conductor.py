@@ -30,9 +30,9 @@ SPARED_BY_SCENARIOS = {
 @pytest.mark.parametrize(
     ("modules", "spared"),
     [
-        ("driver.locust_bridge machines.worker", {"numpy", "pyarrow", "sqlalchemy"}),
+        ("driver.locust_conductor machines.worker", {"numpy", "pyarrow", "sqlalchemy"}),
         ("driver.executor storage.arrivals", {"pyarrow", "sqlalchemy", "gevent"}),
-        ("driver.locust_loads", {"gevent"}),
+        ("driver.locustfile_loads", {"gevent"}),
         ("driver.locust", {"pyarrow", "sqlalchemy", "psycopg", "pydantic"}),
         # Every report.
         ("cli.output live.server experiment.status", {"sqlalchemy", "faker", "psycopg", "pyodbc", "duckdb"}),

@@ -102,7 +102,7 @@ def test_the_disk_of_the_record_fills_while_measuring(shared, tmp_path):
         assert code == 0 and "No space left on device" in (tmp_path / "report.html").read_text()
 
 
-@pytest.mark.parametrize(("module", "part"), [("executor", "executor"), ("locust_bridge", "conductor")])
+@pytest.mark.parametrize(("module", "part"), [("executor", "executor"), ("locust_conductor", "conductor")])
 def test_a_part_of_the_driver_is_killed_while_measuring(tool, module, part):
     command, folder = tool.start_measuring()
     [process] = tool.running(f"stallmark.driver.{module}")

@@ -16,7 +16,7 @@ from support.command_line import stallmark
 from support.remote import free_port
 from support.waiting import eventually
 
-from stallmark.driver.locust_loads import prepare
+from stallmark.driver.locustfile_loads import prepare
 from stallmark.driver.messages import LocustUsers, PrepareLoads
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import CallFailed, StallmarkError, as_reason

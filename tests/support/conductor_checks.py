@@ -1,6 +1,6 @@
-"""Checks of the conductor, run by test_locust_bridge.py in a process of their own: Locust patches its process."""
+"""Checks of the conductor, run by test_locust_conductor.py in a process of their own: Locust patches its process."""
 
-from stallmark.driver import locust_bridge as conductor  # isort: skip  (patches the process: before everything else)
+from stallmark.driver import locust_conductor as conductor  # isort: skip  (patches the process: before everything else)
 
 import signal
 import time
@@ -16,7 +16,7 @@ from locust.runners import WorkerNode
 from stallmark.driver import executor_pool
 from stallmark.driver.channel import Closed, start_child
 from stallmark.driver.load import Timeline, consecutive_steps
-from stallmark.driver.locust_users import LoadsDispatcher
+from stallmark.driver.locust_dispatcher import LoadsDispatcher
 from stallmark.driver.messages import ExecutorDied, Report, decode, encode
 from stallmark.driver.messages import Message as OurMessage
 from stallmark.driver.rows import Rows, TransactionRow
@@ -80,7 +80,7 @@ class Dispatched:
 @pytest.fixture
 def no_pause(monkeypatch):
     slept: list[float] = []
-    monkeypatch.setattr("stallmark.driver.locust_users.gevent.sleep", slept.append)
+    monkeypatch.setattr("stallmark.driver.locust_dispatcher.gevent.sleep", slept.append)
     return slept
 
 

@@ -1,6 +1,6 @@
 """Checks of the master and its load machines, in the process that runs conductor_checks.py: Locust patches it."""
 
-from stallmark.driver import locust_bridge as conductor  # isort: skip  (patches the process: before everything else)
+from stallmark.driver import locust_conductor as conductor  # isort: skip  (patches the process: before everything else)
 
 import math
 import time
@@ -17,7 +17,7 @@ from locust.runners import STATE_MISSING
 
 from stallmark.driver.executor_pool import Executors, LoadPool
 from stallmark.driver.load import ExpectedMachines, LoadSpec, RunFacts, ThisMachine
-from stallmark.driver.locust_users import LoadsDispatcher
+from stallmark.driver.locust_dispatcher import LoadsDispatcher
 from stallmark.driver.messages import (
     ExecutorDied,
     ExecutorSilent,

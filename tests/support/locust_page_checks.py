@@ -1,6 +1,6 @@
 """Checks of the page of Locust on the conductor, run by test_page.py in a process of their own: Locust patches it."""
 
-from stallmark.driver import locust_bridge as conductor  # isort: skip  (patches the process: before everything else)
+from stallmark.driver import locust_conductor as conductor  # isort: skip  (patches the process: before everything else)
 
 import csv
 import io

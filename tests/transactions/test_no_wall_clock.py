@@ -10,7 +10,7 @@ LOAD = [
     *(ROOT / "transactions").rglob("*.py"),
     *(ROOT / "schema" / "brokerage").glob("*.py"),
     # Locust itself dates what it shows by the wall clock.
-    *(path for path in (ROOT / "driver").rglob("*.py") if path.name not in ("locust.py", "locust_bridge.py")),
+    *(path for path in (ROOT / "driver").rglob("*.py") if path.name not in ("locust.py", "locust_conductor.py")),
     ROOT / "src/stallmark/collectors/sampler.py",
 ]
 ALLOWED = {"transactions/workload.py": ["datetime.now"]}  # once, as the load begins: test_mix.py

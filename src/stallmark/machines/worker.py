@@ -5,7 +5,7 @@ for a master while its parent lives, and ends with the run, the parent or the ma
 """
 
 import stallmark.driver.no_gevent_plugins  # noqa: F401  # isort: skip
-from stallmark.driver.locust_users import user_class  # isort: skip  (patches the process: before everything else)
+from stallmark.driver.locust_dispatcher import user_class  # isort: skip  (patches the process: before everything else)
 import logging
 import math
 import socket
