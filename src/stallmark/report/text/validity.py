@@ -221,8 +221,8 @@ SENTENCES: Mapping[Kind, str] = {
         "CPUs, or almost none was free."
     ),
     ValidityKind.NOT_CONNECTED: (
-        "{connected_users:number} of {users} users were connected on average while this step was measured: a longer "
-        "warm-up gives all of them time to log in."
+        "{connected_users:number} of {users} users were connected on average while this step was measured. If the "
+        "others were still logging in, a longer warm-up gives them time."
     ),
     ValidityKind.LITTLES_LAW: NameFirst(
         "Little’s law does not hold: {users:number} users were running, but throughput times latency and think time "
