@@ -91,13 +91,12 @@ def new(file: Path | None, source: str, added: Sequence[Any]) -> None:
         if added:
             return
         raise click.UsageError("Name a FILE for the scenario.")
-    from stallmark.report import refuse_target, write_whole
+    from stallmark.report import write_whole
     from stallmark.scenarios.model import FILE, SHIPPED
     from stallmark.scenarios.read import locate, read_any_scenario
 
     if os.path.lexists(file):  # a link that leads nowhere, too
         raise StallmarkError(f"{file} exists: name another file, or remove it.")
-    refuse_target(file)
     name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower())[:60].strip("-") or "mine"
     # Refuses an invalid scenario before the file is written.
     read_any_scenario(source)
