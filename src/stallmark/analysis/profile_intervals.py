@@ -32,7 +32,7 @@ from stallmark.record.profile import (
     Waited,
     intervals_from_tables,
 )
-from stallmark.record.profile_tables import Profile
+from stallmark.record.profile_tables import RAW_TABLES, Profile
 
 JUMP_S = 5.0
 """A clock that deviates by more between two samples was set."""
@@ -97,7 +97,7 @@ def rows_by_sample(profile: Profile, name: str, samples: Samples) -> Iterator[tu
     omitted."""
     if not len(samples.number):
         return
-    for batch in profile.batches(name, profile.schema(name).names):
+    for batch in profile.batches(name, RAW_TABLES[name].names):
         number = batch.column("sample").to_numpy()
         index = np.minimum(np.searchsorted(samples.number, number), len(samples.number) - 1)
         whole = samples.number[index] == number
