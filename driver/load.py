@@ -127,8 +127,7 @@ class Timeline:
 def consecutive_steps(
     planned: Iterable[tuple[str, int]], *, ramp_s: float, warm_up_s: float, measure_s: float
 ) -> tuple[Step, ...]:
-    """Return steps of these names and users, of equal length one after the other; each ramps from the users of the one
-    before."""
+    """Return steps of equal length, one after the other. Each ramps from the users of its predecessor."""
     steps: list[Step] = []
     seen: Counter[str] = Counter()
     for name, users in planned:

@@ -1,4 +1,4 @@
-"""The knee over the users: the fewest users that give as much throughput as any number of them."""
+"""The knee: the number of users from which more users add no throughput."""
 
 from collections.abc import Iterator, Sequence
 

@@ -253,7 +253,7 @@ class ServerState:
     delayed_per_s: Annotated[float | None, Shown("delayed/s", group=_COMMITS)] = None
     """Commits that waited for replicas."""
     commit_delay_ms: Annotated[float | None, Shown("ms each", group=_COMMITS)] = None
-    """The mean wait of these commits; None without such commits."""
+    """Their mean wait; None if no commit waited."""
     replicas: list[ReplicaState] = field(default_factory=list)
     contents: list[PoolContent] = field(default_factory=list)
     statistics_updated: list[str] = field(default_factory=list)  # table and name

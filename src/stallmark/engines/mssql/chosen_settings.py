@@ -226,7 +226,7 @@ class MssqlSettings(VariantSetting):
         return settings.read_part(self._server, part)
 
     def _note(self, choices: Mapping[str, Choice]) -> None:
-        """Note the values of these settings before they are changed, unless there is a note already."""
+        """Note the values of settings before they are changed, unless they are noted already."""
         # A killed run's note has the original values; those of now may be its changes.
         if self._journal().read():
             return
