@@ -16,8 +16,8 @@ from stallmark.errors import CallFailed
 #
 # From the Permissions of each view's page in MicrosoftDocs/sql-docs, as of August 2026 (most of commit 2666006c). SQL
 # Server 2022 split VIEW SERVER STATE and VIEW DATABASE STATE into performance and security. Whoever has the old right
-# has the new ones. One view has no page, dm_os_file_exists: it stands here by the general rule of "System dynamic
-# management views and functions". Some pages of Query Store name the old right alone, and are here by the same rule.
+# has the new ones. The general rule is that of "System dynamic management views and functions". Some pages of Query
+# Store name the old right alone, and are here by the same rule.
 
 
 @dataclass(frozen=True)
@@ -52,18 +52,7 @@ DEFINITION = Right("VIEW ANY DEFINITION", "VIEW ANY DEFINITION")
 FILES = Right("VIEW ANY DEFINITION", "VIEW ANY DEFINITION", instead=("ALTER ANY DATABASE", "CREATE ANY DATABASE"))
 
 _VIEWS = {
-    PERFORMANCE: (
-        "dm_db_file_space_usage dm_db_log_space_usage dm_exec_connections dm_exec_plan_attributes "
-        "dm_exec_procedure_stats dm_exec_query_plan "
-        "dm_exec_query_plan_stats dm_exec_query_stats dm_exec_requests dm_exec_session_wait_stats dm_exec_sessions "
-        "dm_exec_sql_text dm_exec_text_query_plan dm_hadr_availability_replica_states dm_hadr_database_replica_states "
-        "dm_io_pending_io_requests dm_io_virtual_file_stats dm_os_buffer_descriptors "
-        "dm_os_buffer_pool_extension_configuration dm_os_enumerate_fixed_drives dm_os_file_exists "
-        "dm_os_performance_counters dm_os_ring_buffers dm_os_schedulers dm_os_sys_info dm_os_volume_stats "
-        "dm_os_wait_stats dm_resource_governor_configuration dm_resource_governor_resource_pools "
-        "dm_resource_governor_workload_groups dm_tran_locks dm_xe_session_targets dm_xe_sessions "
-        "fn_xe_file_target_read_file server_event_sessions"
-    ),
+    PERFORMANCE: "fn_xe_file_target_read_file server_event_sessions",
     PERFORMANCE_SINCE_2022: "configurations dm_os_host_info",
     SECURITY: "dm_server_services",
     IN_DATABASE: (
@@ -78,19 +67,17 @@ _VIEWS = {
     ),
     FILES: "master_files",
 }
-BY_VIEW = {view: right for right, views in _VIEWS.items() for view in views.split()}
-OPEN = frozenset(
-    {
-        *("allocation_units", "columns", "database_files", "database_mirroring", "database_recovery_status"),
-        *("database_scoped_configurations", "databases", "extended_properties", "indexes", "objects", "parameters"),
-        *("partitions", "schemas", "stats", "stats_columns", "syslanguages", "tables"),
-    }
-)
-"""Views that show everybody what is his own, our database and its objects among it."""
+EXCEPTIONS = {view: right for right, views in _VIEWS.items() for view in views.split()}
+"""The rights of views that are not those of the general rule."""
 
 _HIDING = (DEFINITION, FILES)
 _VIEW = re.compile(r"\bsys\.(\w+)")
 _STATE = re.compile(r"VIEW (?:SERVER|DATABASE) (?:PERFORMANCE|SECURITY) STATE")
+
+
+def view_right(view: str) -> Right | None:
+    """Return the right that a view wants of a login; None if every login sees its own, as its database and objects."""
+    return EXCEPTIONS.get(view, PERFORMANCE if view.startswith("dm_") else None)
 
 
 def required_right(sql: str, server: Server) -> str:
@@ -98,14 +85,14 @@ def required_right(sql: str, server: Server) -> str:
 
     Views that want VIEW ANY DEFINITION show less instead.
     """
-    rights = (BY_VIEW[view] for view in views(sql) if view in BY_VIEW)
+    rights = filter(None, map(view_right, views(sql)))
     names = (right.name(server) for right in rights if right not in _HIDING)
     return next(filter(None, names), PERFORMANCE.name(server))
 
 
 def hiding_right(sql: str) -> str | None:
     """Return the right without which a view of a query shows less, or None if it has no such view."""
-    rights = (BY_VIEW[view] for view in views(sql) if view in BY_VIEW)
+    rights = filter(None, map(view_right, views(sql)))
     return next((right.new for right in rights if right in _HIDING), None)
 
 
