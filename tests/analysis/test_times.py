@@ -55,10 +55,11 @@ def test_without_steps_nothing_is_measured():
 
 
 class Table(InMemory):
-    """Stands for a record whose only table is server_io."""
+    """Stands for a record whose only table is server_io, if no others are given."""
 
-    def __init__(self, columns: dict[str, np.ndarray]):
-        super().__init__({"server_io": pa.table(columns)})
+    def __init__(self, columns: dict[str, np.ndarray], **others: pa.Table):
+        tables = {"server_io": pa.table(columns)} | others
+        super().__init__(tables, collectors={name: {"title": name} for name in tables})
 
     def column(self, name: str) -> np.ndarray:
         return self.tables["server_io"][name].to_numpy()
@@ -86,6 +87,15 @@ def test_samples_are_dated_by_the_servers_clock_of_the_shortest_calls():
     times = np.concatenate([times for times, _ in rows_with_times(table, "server_io", ())])
     assert np.abs(times - at).max() < 0.02
     assert np.abs(table.column("t") - at).max() > 2.5  # as the middle of the call would have it
+
+
+def test_the_calls_of_every_collector_show_the_servers_clock():
+    random = np.random.default_rng(1)
+    slow, short = (calls(np.full(600, took_s), random.random(600)) for took_s in (3.0, 0.004))
+    assert server_clock(slow).uncertainty_s > 0.1
+    both = Table(slow.tables["server_io"].to_pydict(), new=short.tables["server_io"], host=pa.table({"t": [1.0]}))
+    clock = server_clock(both)
+    assert clock.offset_s == pytest.approx(OFFSET_S, abs=0.01) and clock.uncertainty_s < 0.02
 
 
 def test_a_clock_that_jumps_dates_no_sample_outside_of_its_call():

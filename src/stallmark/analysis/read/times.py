@@ -117,9 +117,6 @@ def measured_intervals(manifest: Manifest, recorded: int, cut: bool) -> list[Int
     return intervals
 
 
-_TABLES = ("wal", "checkpoints", "log_space", "database", "server_io")
-"""Any that holds the server's time will do; those with few rows for a sample first, and all of them together."""
-
 _DATES = ("t", "took_s", "server_time")
 
 BEST_OF_S = 10.0  # the shortest call of each such period is used
@@ -145,8 +142,9 @@ class ServerClock:
 
 @lru_cache(maxsize=2)
 def server_clock(record: Record) -> ServerClock | None:
-    """Return the server's clock, or None if no table records its time and the length of calls."""
-    timed_tables = [calls for name in _TABLES if (calls := _timed(record, name))]
+    """Return the server's clock by the calls of all collectors, or None if none records its time and their length."""
+    # Gaps are found in the same calls, so that all tables cost no more reading than some.
+    timed_tables = [calls for name in record.manifest.collectors if (calls := _timed(record, name))]
     if not timed_tables:
         return None
     t, took, server = (np.concatenate(column) for column in zip(*timed_tables, strict=True))
