@@ -11,7 +11,7 @@ from support.synthetic import Truth, make_run
 from stallmark.analysis.experiment import marks as marks_of
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.read.counters import Counters
-from stallmark.analysis.read.server_summary import ServerState
+from stallmark.analysis.read.server_state import ServerState
 from stallmark.analysis.read.times import Interval
 from stallmark.analysis.steady import (
     CycleKind,

@@ -12,7 +12,7 @@ from support.terminal import show
 
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import caution
-from stallmark.analysis.read.server_summary import ReplicaState, ServerState
+from stallmark.analysis.read.server_state import ReplicaState, ServerState
 from stallmark.analysis.read.times import ReadKind
 from stallmark.record.reader import find_records
 

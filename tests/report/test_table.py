@@ -17,7 +17,7 @@ import stallmark.analysis
 import stallmark.report
 from stallmark import format
 from stallmark.analysis.bottleneck import device_verdict
-from stallmark.analysis.read.server_summary import OF_MEMORY, OF_REPLICAS, OF_THE_REST, ServerState
+from stallmark.analysis.read.server_state import OF_MEMORY, OF_REPLICAS, OF_THE_REST, ServerState
 from stallmark.format import Shown, shown_fields, words
 from stallmark.report.table import (
     Cell,

@@ -10,7 +10,8 @@ from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.metrics import group, step_names
 from stallmark.analysis.probe_comparison import DRIFTED
 from stallmark.analysis.read.server_io import AUTOVACUUM
-from stallmark.analysis.read.server_summary import IoSummary, LogState, ServerState, combine_io
+from stallmark.analysis.read.server_state import LogState, ServerState
+from stallmark.analysis.read.server_summary import IoSummary, combine_io
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import difference

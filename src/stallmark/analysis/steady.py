@@ -11,8 +11,7 @@ import scipy  # imports its parts lazily
 
 from stallmark.analysis.finding import Finding, Kind, caution, info, invalid
 from stallmark.analysis.read.counters import Counters
-from stallmark.analysis.read.server_state import StateViews
-from stallmark.analysis.read.server_summary import ServerState
+from stallmark.analysis.read.server_state import ServerState, StateViews
 from stallmark.analysis.read.times import Cycles, CyclesBy, Interval
 from stallmark.stats import steady_state
 from stallmark.stats.steady_state import StretchTests, filled, tests_over

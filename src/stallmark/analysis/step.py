@@ -16,11 +16,11 @@ from stallmark.analysis.read.io_latency import summarise_io_latency
 from stallmark.analysis.read.load_io import IoByLoad
 from stallmark.analysis.read.queries import StreamsSummary
 from stallmark.analysis.read.server_io import summarise_processes
+from stallmark.analysis.read.server_state import ServerState
 from stallmark.analysis.read.server_summary import (
     DEVICE,
     SERVER,
     IoSummary,
-    ServerState,
     delta_over,
     per_second_mean,
     summarise_io,

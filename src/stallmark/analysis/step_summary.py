@@ -15,7 +15,8 @@ from stallmark.analysis.read.io import MailIo
 from stallmark.analysis.read.io_latency import IoLatencySummary
 from stallmark.analysis.read.queries import StreamsSummary
 from stallmark.analysis.read.server_io import FileSummary, ProcessIo
-from stallmark.analysis.read.server_summary import IoSummary, ServerState
+from stallmark.analysis.read.server_state import ServerState
+from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.read.server_views import ProcedureSummary, RowWait, ServerWait, TransactionReads, VolumeSummary
 from stallmark.analysis.read.statements import OwnStatementSummary, QueryStoreSummary, StatementSummary
 from stallmark.analysis.read.times import Cycles

@@ -10,7 +10,8 @@ import numpy as np
 from stallmark.analysis.finding import Finding, Kind, invalid
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.io import Io, OwnCpu, cpu_of_run, host_cpu
-from stallmark.analysis.read.server_summary import ServerState, delta_over
+from stallmark.analysis.read.server_state import ServerState
+from stallmark.analysis.read.server_summary import delta_over
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.times import Interval
 from stallmark.analysis.read.transactions import Errors, ErrorSummary

@@ -9,16 +9,113 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stallmark import format
 from stallmark.analysis.read.counters import Counters
-from stallmark.analysis.read.server_summary import LogState, PoolContent, ReplicaState, ServerState
 from stallmark.analysis.read.times import Interval, longest_apart_s, planned_interval_s, rows_with_times
+from stallmark.format import Shown, in_lower_case, words
 from stallmark.record.reader import Record
+
+
+@dataclass(frozen=True)
+class PoolContent:
+    """Pages of one kind in the buffer pool, by a sample in the measured interval."""
+
+    database: Annotated[str, words("database")]
+    page_type: Annotated[str, words("pages", in_lower_case)]
+    size_bytes: Annotated[int, Shown("in the pool", format.size)]
+    dirty_bytes: Annotated[int, Shown("dirty", format.size)]
+    read_ms: Annotated[float | None, Shown("mean read ms")]
+
+
+@dataclass(frozen=True)
+class ReplicaState:
+    """Another replica of our database in the measured interval, as the primary saw it."""
+
+    name: Annotated[str, words("replica")]  # "replica 1"
+    synchronous: Annotated[bool, words("commits", lambda waited: "synchronous" if waited else "asynchronous")]
+    synchronized_share: Annotated[float, Shown("synchronized", format.share)]  # share of samples in which it was
+    send_queue_bytes: Annotated[float | None, Shown("mean", format.size, "Not sent")]
+    most_send_queue_bytes: Annotated[int | None, Shown("most", format.size, "Not sent")]
+    redo_queue_bytes: Annotated[float | None, Shown("mean", format.size, "Not redone")]
+    most_redo_queue_bytes: Annotated[int | None, Shown("most", format.size, "Not redone")]
+
+
+@dataclass(frozen=True)
+class LogState:
+    """The log of a database in the measured interval, or those of several together. Rates are per second."""
+
+    flushes_per_s: Annotated[float | None, Shown("flushes/s")] = None
+    bytes_per_flush: Annotated[float | None, Shown("KiB each", format.kib)] = None
+    write_ms: Annotated[float | None, Shown("ms each")] = None
+    waits_per_s: Annotated[float | None, Shown("waits/s")] = None  # commits that waited for a flush
+    wait_ms: Annotated[float | None, Shown("ms each")] = None
+    used_share: Annotated[float | None, Shown("used", format.share)] = None  # the most seen
+    growths: Annotated[int | None, Shown("grown", format.count)] = None
+    kept_by: Annotated[str | None, Shown("kept by", in_lower_case)] = None
+    """The reason that most often kept the log from being reused."""
+
+
+_POOL, _MEMORY, _SERVER, _COMMITS = "Buffer pool, pages", "Memory", "Server", "Commits"
+OF_MEMORY, OF_THE_REST, OF_REPLICAS = (_POOL, _MEMORY), ("", _SERVER), (_COMMITS,)
+"""The groups of the columns in each table of the state."""
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """The state of the server in the measured interval. Rates are per second; pages are of 8 KiB."""
+
+    page_life_s: Annotated[float | None, Shown("page life s", group=_POOL)] = None  # the least seen
+    node_life_s: Annotated[
+        dict[str, float], Shown("by node s", lambda s: ", ".join(map(format.number, s.values())) or format.NONE, _POOL)
+    ] = field(default_factory=dict)  # the same by NUMA node, where there are several
+    page_lookups_per_s: Annotated[float | None, Shown("lookups/s", group=_POOL)] = None
+    page_reads_per_s: Annotated[float | None, Shown("reads/s", group=_POOL)] = None
+    read_ahead_share: Annotated[float | None, Shown("ahead", format.share, _POOL)] = None  # share of the pages read
+    lazy_writes_per_s: Annotated[float | None, Shown("lazy writes/s", group=_POOL)] = None  # written to make room
+    checkpoint_pages_per_s: Annotated[float | None, Shown("checkpoint/s", group=_POOL)] = None
+    background_pages_per_s: Annotated[float | None, Shown("background/s", group=_POOL)] = None
+    """Written for indirect checkpoints."""
+    free_list_stalls_per_s: Annotated[float | None, Shown("free list stalls/s", group=_POOL)] = None
+    memory_bytes: Annotated[int | None, Shown("total", format.size, _MEMORY)] = None  # last value of the interval
+    memory_target_bytes: Annotated[int | None, Shown("target", format.size, _MEMORY)] = None
+    pool_bytes: Annotated[int | None, Shown("pool", format.size, _MEMORY)] = None
+    """The part of the memory that held pages of databases; mean of the samples."""
+    stolen_bytes: Annotated[int | None, Shown("stolen", format.size, _MEMORY)] = None
+    """The part that was used for anything else; mean of the samples."""
+    log: LogState = field(default_factory=LogState)  # all our databases together; used: the fullest
+    logs: dict[str, LogState] = field(default_factory=dict)  # keys: database, if several are ours
+    tempdb_used_bytes: Annotated[int | None, Shown("tempdb used", format.size)] = None  # the most seen
+    pending_ios: Annotated[float | None, Shown("I/Os pending")] = None  # mean of the samples
+    runnable_tasks: Annotated[float | None, Shown("tasks runnable")] = None  # mean of the samples
+    deadlocks: Annotated[int | None, Shown("deadlocks", format.count, _SERVER)] = None
+    blocked: Annotated[float | None, Shown("blocked", group=_SERVER)] = None
+    """Sessions that waited for another's lock; mean of the samples."""
+    grants_pending: Annotated[int | None, Shown("grants pending", format.count, _SERVER)] = None
+    """Queries that waited for memory; the most seen."""
+    cpu_busy_share: float | None = None  # the server's machine, by its notes of every minute
+    cpu_process_share: float | None = None  # the same CPUs, used by the server's process
+    delayed_per_s: Annotated[float | None, Shown("delayed/s", group=_COMMITS)] = None
+    """Commits that waited for replicas."""
+    commit_delay_ms: Annotated[float | None, Shown("ms each", group=_COMMITS)] = None
+    """Their mean wait; None if no commit waited."""
+    replicas: list[ReplicaState] = field(default_factory=list)
+    contents: list[PoolContent] = field(default_factory=list)
+    statistics_updated: list[str] = field(default_factory=list)  # table and name
+
+    @property
+    def hit_share(self) -> float | None:
+        """Return the share of page requests that the pool answered, other databases' included; a page that is read
+        ahead counts as read."""
+        if not self.page_lookups_per_s or self.page_reads_per_s is None:
+            return None
+        return max(0.0, 1 - self.page_reads_per_s / self.page_lookups_per_s)
+
 
 Line = tuple[np.ndarray, np.ndarray]
 """Times (s since run start) and values."""

@@ -11,16 +11,16 @@ from stallmark.analysis.environment_cautions import Pair, Rates, pairs
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.io_latency import IoLatencySummary
 from stallmark.analysis.read.server_io import AUTOVACUUM, FileSummary, ProcessIo
-from stallmark.analysis.read.server_summary import (
+from stallmark.analysis.read.server_state import (
     OF_MEMORY,
     OF_REPLICAS,
     OF_THE_REST,
-    IoSummary,
     LogState,
     PoolContent,
     ReplicaState,
     ServerState,
 )
+from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.read.server_views import ProcedureSummary, VolumeSummary
 from stallmark.analysis.read.statements import QueryStoreSummary
 from stallmark.analysis.step_summary import StepSummary
