@@ -15,8 +15,15 @@ from support.probes import NOISE, READ, STREAM, probe, step, write_probe
 from support.wording import kinds_in
 
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.probe import ProbeKind, array_memory_caution, overall_finding, saturation, summarise_probes
-from stallmark.analysis.probe_comparison import Achieved, AgainstProbe, compare_with_probe, drift
+from stallmark.analysis.probe import SaturationKind, overall_finding, saturation, summarise_probes
+from stallmark.analysis.probe_comparison import (
+    Achieved,
+    AgainstProbe,
+    ProbeKind,
+    array_memory_caution,
+    compare_with_probe,
+    drift,
+)
 from stallmark.record.manifest.storage import ProbeResult, ProbeStep
 from stallmark.record.reader import find_records
 
@@ -71,39 +78,39 @@ def set_against(
 
 
 Case = Callable[[], Iterable[Any]]
-CASES: dict[ProbeKind, tuple[Case, Case]] = {
+CASES: dict[ProbeKind | SaturationKind, tuple[Case, Case]] = {
     ProbeKind.NOT_ISSUED: (lambda: judged(step(8, 900, issued=0.5)), lambda: judged(step(8, 900))),
-    ProbeKind.ONE_STEP: (lambda: judged(step(8, 900)), lambda: judged(step(8, 900), step(16, 910))),
-    ProbeKind.NOT_SATURATED: (lambda: judged(*rising(100, 200)), lambda: judged(*rising(100, 110))),
-    ProbeKind.SATURATED: (lambda: judged(*rising(100, 110)), lambda: judged(*rising(100, 200))),
-    ProbeKind.COLLAPSED_RATE: (lambda: judged(*rising(500, 390)), lambda: judged(*rising(500, 410))),
-    ProbeKind.COLLAPSED_TAIL: (lambda: with_tail(1500), lambda: with_tail(200)),
-    ProbeKind.OVERALL: (
+    SaturationKind.ONE_STEP: (lambda: judged(step(8, 900)), lambda: judged(step(8, 900), step(16, 910))),
+    SaturationKind.NOT_SATURATED: (lambda: judged(*rising(100, 200)), lambda: judged(*rising(100, 110))),
+    SaturationKind.SATURATED: (lambda: judged(*rising(100, 110)), lambda: judged(*rising(100, 200))),
+    SaturationKind.COLLAPSED_RATE: (lambda: judged(*rising(500, 390)), lambda: judged(*rising(500, 410))),
+    SaturationKind.COLLAPSED_TAIL: (lambda: with_tail(1500), lambda: with_tail(200)),
+    SaturationKind.OVERALL: (
         lambda: summarised(probe(*rising(100, 200), *rising(100, 200, pattern=WRITE))),
         lambda: summarised(probe(*rising(100, 200))),
     ),
-    ProbeKind.AGAINST_FIRST: (
+    SaturationKind.AGAINST_FIRST: (
         lambda: summarised(probe(step(8, 1000)), probe(step(8, 2000))),
         lambda: summarised(probe(step(8, 1000)), probe(step(8, 2000, issued=0.5))),
     ),
-    ProbeKind.OF_PROBE: (
+    SaturationKind.OF_PROBE: (
         lambda: summarised(probe(step(8, 1000)), probe(step(8, 2000))),
         lambda: summarised(probe(step(8, 1000))),
     ),
-    ProbeKind.NOT_REPEATED: (
+    SaturationKind.NOT_REPEATED: (
         lambda: summarised(*[probe(step(8, 1000))] * 2),
         lambda: summarised(*[probe(step(8, 1000))] * 2, names=("a", "a")),
     ),
-    ProbeKind.EMULATED_AND_REAL: (
+    SaturationKind.EMULATED_AND_REAL: (
         lambda: summarised(probe(step(8, 1000)), probe(step(8, 1000), emulated=True)),
         lambda: summarised(probe(step(8, 1000)), probe(step(8, 1000))),
     ),
-    ProbeKind.FEW_IOS: (
+    SaturationKind.FEW_IOS: (
         lambda: summarised(probe(replace(step(1, 50), histogram=()))),
         lambda: summarised(probe(replace(step(1, 200), histogram=()))),
     ),
-    ProbeKind.NOT_AT_DEVICE: (lambda: counted(0.5), lambda: counted(0.95)),
-    ProbeKind.INCOMPLETE: (
+    SaturationKind.NOT_AT_DEVICE: (lambda: counted(0.5), lambda: counted(0.95)),
+    SaturationKind.INCOMPLETE: (
         lambda: summarised(probe(step(8, 1000)), is_complete=False),
         lambda: summarised(probe(step(8, 1000))),
     ),
@@ -111,7 +118,7 @@ CASES: dict[ProbeKind, tuple[Case, Case]] = {
         lambda: [array_memory_caution(probe(step(8, 1000), file_bytes=GIB), GIB)],
         lambda: [array_memory_caution(probe(step(8, 1000), file_bytes=GIB), GIB - 1)],
     ),
-    ProbeKind.SMALL_FILE: (
+    SaturationKind.SMALL_FILE: (
         lambda: summarised(probe(step(8, 1000)), probe(step(8, 1000), emulated=True)),
         lambda: summarised(probe(step(8, 1000), file_bytes=99 * GIB), probe(step(8, 1000), emulated=True)),
     ),
@@ -142,7 +149,7 @@ def test_a_sentence_that_would_be_false_is_not_told(kind):
 
 def test_the_last_step_is_not_given_what_another_one_gained():
     [found] = judged(*rising(100, 110, 90))
-    assert (found.kind, found.facts["outstanding"], found.facts["last"]) == (ProbeKind.SATURATED, 1, 4)
+    assert (found.kind, found.facts["outstanding"], found.facts["last"]) == (SaturationKind.SATURATED, 1, 4)
     assert found.facts["gain"] == pytest.approx(-0.1)
 
 
@@ -169,4 +176,4 @@ def test_raw_storage_is_not_known_where_the_machine_could_not_issue_as_many():
 
 def test_probes_are_compared_at_the_most_outstanding_that_both_kept_up():
     first = summarised(probe(*rising(100, 200, 400)), probe(*rising(110, 220), step(4, 300, issued=0.6)))[0]
-    assert (first.kind, first.facts["outstanding"], first.facts["iops"]) == (ProbeKind.AGAINST_FIRST, 2, 220)
+    assert (first.kind, first.facts["outstanding"], first.facts["iops"]) == (SaturationKind.AGAINST_FIRST, 2, 220)

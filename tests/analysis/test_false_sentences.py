@@ -26,7 +26,7 @@ from stallmark.analysis.attribution import IoTime
 from stallmark.analysis.bottleneck import DeviceKind, device_verdict
 from stallmark.analysis.cause import explain
 from stallmark.analysis.cause_evidence import CauseKind, ChangeKind
-from stallmark.analysis.cautions import CautionKind, cautions
+from stallmark.analysis.cautions import CautionKind, PageCacheKind, cautions
 from stallmark.analysis.ceiling import (
     CeilingKind,
     FlashKind,
@@ -56,7 +56,6 @@ from stallmark.analysis.finding import (
 from stallmark.analysis.load_steps import LoadsKind, few_done
 from stallmark.analysis.metrics import points
 from stallmark.analysis.pool_curve import CurveKind
-from stallmark.analysis.probe import PageCacheKind
 from stallmark.analysis.profile_rates import ProfileKind
 from stallmark.analysis.queries import (
     QueryCell,

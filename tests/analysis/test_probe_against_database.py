@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from support.manifests import a_manifest
 from support.probes import READ, STREAM, of_disks, probe, step
 
-from stallmark.analysis.probe import ProbeKind
-from stallmark.analysis.probe_comparison import Achieved, achieved_reads, compare_with_probe
+from stallmark.analysis.probe_comparison import Achieved, ProbeKind, achieved_reads, compare_with_probe
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.storage import Pattern, ProbeStep, coarser
 

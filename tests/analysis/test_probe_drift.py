@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from support.probes import NOISE, READ, STREAM, probe
 from support.probes import step as any_step
 
-from stallmark.analysis.probe import ProbeKind
-from stallmark.analysis.probe_comparison import DRIFTED, SAME, UNKNOWN, _batch_rates, drift
+from stallmark.analysis.probe_comparison import DRIFTED, SAME, UNKNOWN, ProbeKind, _batch_rates, drift
 
 step = partial(any_step, scatter=NOISE)
 

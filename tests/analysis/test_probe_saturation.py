@@ -14,7 +14,8 @@ from support.array_model import Array
 from support.probes import READ, STREAM, of_disks, probe, step
 
 from stallmark.analysis.finding import info
-from stallmark.analysis.probe import ProbeKind, is_unstable, overall_finding, saturation, saturations
+from stallmark.analysis.probe import SaturationKind, is_unstable, overall_finding, saturation, saturations
+from stallmark.analysis.probe_comparison import ProbeKind
 from stallmark.storage.emulator import ArrayModel
 
 DEPTHS = (1, 2, 4, 8, 16, 32)
@@ -52,7 +53,7 @@ def test_beyond_a_knee_no_doubling_brings_a_quarter(rates):
 def test_falling_rates_are_a_collapse():
     found = saturation(READ, [step(n, rate) for n, rate in zip(DEPTHS, (300, 500, 480, 390, 200, 90), strict=True)])
     assert (found.knee, found.collapse) == (2, 8)
-    assert found.because == info(ProbeKind.COLLAPSED_RATE, iops=390, best_iops=500)
+    assert found.because == info(SaturationKind.COLLAPSED_RATE, iops=390, best_iops=500)
 
 
 def test_a_few_percent_less_are_none():
@@ -103,7 +104,7 @@ def test_every_pattern_is_judged_by_itself():
     stream = [replace(step(1, 400), pattern=STREAM, bytes=4000 * STREAM.block_bytes)]
     found = saturations(probe(*of_disks(4, 5), *stream))
     assert [one.pattern for one in found] == [READ, STREAM]
-    assert found[1].finding.kind == ProbeKind.ONE_STEP
+    assert found[1].finding.kind == SaturationKind.ONE_STEP
     assert found[1].finding.facts["mb_per_s"] == pytest.approx(105, abs=0.5)
 
 

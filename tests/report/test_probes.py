@@ -10,7 +10,7 @@ from support.terminal import printed
 
 from stallmark.analysis.experiment import common_kind
 from stallmark.analysis.finding import caution
-from stallmark.analysis.probe import ProbeExperiment, ProbeKind, read_probe, summarise_probes
+from stallmark.analysis.probe import ProbeExperiment, SaturationKind, read_probe, summarise_probes
 from stallmark.analysis.probe_comparison import Achieved, compare_with_probe, drift
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import ProbeResult
@@ -47,18 +47,18 @@ def test_probes_of_one_place_are_told_apart(results, tmp_path):
     for number, started in enumerate(("2026-11-22T08:00:00", "2026-11-22T09:00:00", "2026-11-22T09:00:30"), 1):
         write_probe(tmp_path, "/mnt/a", replace(results[0], started=started), number)
     found = summarise_probes(find_records([tmp_path]))
-    assert caution(ProbeKind.NOT_REPEATED) not in found.cautions
+    assert caution(SaturationKind.NOT_REPEATED) not in found.cautions
     names = [run.variant for run in found.runs]
     assert names == ["/mnt/a, 2026-11-22 08:00", "/mnt/a, 2026-11-22 09:00, 02", "/mnt/a, 2026-11-22 09:00, 03"]
 
 
 def test_it_says_first_what_one_has_of_the_other(experiment):
     first = experiment.findings[0]
-    assert first.kind == ProbeKind.AGAINST_FIRST and first.facts["probe"] == "<flash>"
+    assert first.kind == SaturationKind.AGAINST_FIRST and first.facts["probe"] == "<flash>"
     assert (first.facts["iops"], first.facts["first_iops"]) == pytest.approx((800, 457), abs=1)
     of_flash = next(one for one in experiment.findings if one.facts.get("found") and one.facts["probe"] == "<flash>")
-    assert (of_flash.facts["found"].kind, of_flash.facts["found"].facts["outstanding"]) == (ProbeKind.SATURATED, 2)
-    assert caution(ProbeKind.NOT_REPEATED) in experiment.cautions
+    assert (of_flash.facts["found"].kind, of_flash.facts["found"].facts["outstanding"]) == (SaturationKind.SATURATED, 2)
+    assert caution(SaturationKind.NOT_REPEATED) in experiment.cautions
 
 
 def test_each_pattern_of_each_probe_has_its_charts_and_its_sentence(experiment):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from stallmark.analysis.probe import ProbeKind, read_probe, summarise_probes
+from stallmark.analysis.probe import SaturationKind, read_probe, summarise_probes
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.course import Scenario, Variant
 from stallmark.record.manifest.storage import Asked
@@ -134,7 +134,7 @@ def test_a_record_that_was_cut_keeps_what_was_measured(fake, file, monkeypatch):
     [record] = find_records([fake / "runs"])
     assert record.kind == "probe" and "cable" in (record.incomplete_because or "")
     assert [step.iops for step in read_probe(record).steps] == [8000]
-    [cut] = [one for one in summarise_probes([record]).cautions if one.kind is ProbeKind.INCOMPLETE]
+    [cut] = [one for one in summarise_probes([record]).cautions if one.kind is SaturationKind.INCOMPLETE]
     assert cut.facts["probe"] == "array" and "fio failed" in cut.facts["said"]
 
 

@@ -1,18 +1,19 @@
 """The cautions of an experiment: conclusions that the reader must not draw, each only if it applies."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from stallmark import capabilities
 from stallmark.analysis.environment_cautions import above_device, array_cautions, server_cautions, shallow_histories
 from stallmark.analysis.finding import Finding, Kind, caution, early_ends
 from stallmark.analysis.metrics import group, points, step_names
-from stallmark.analysis.probe import page_cache_cautions_of_runs
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.steady import Judgement
 from stallmark.analysis.step_summary import StepSummary
+from stallmark.record.devices import is_data_emulated
 from stallmark.record.manifest import FILLED_BY, Manifest
 from stallmark.record.manifest.course import POSTGRESQL, Collector
+from stallmark.record.manifest.storage import DirectIo
 from stallmark.stats.thresholds import (
     AHEAD,
     CHECKPOINTS,
@@ -271,3 +272,47 @@ def _names(steps: Sequence[StepSummary], runs: Sequence[RunSummary]) -> list[str
 
 def _steps(runs: Sequence[RunSummary]) -> list[StepSummary]:
     return [step for run in runs for step in run.steps]
+
+
+# Cautions on storage whose reads the page cache of this machine may have answered.
+
+
+class PageCacheKind(Kind):
+    IN_CACHE = "io_in_page_cache"
+    ON_LOOP = "file_of_loop_in_page_cache"
+    NOT_SEEN = "io_perhaps_in_page_cache"
+
+
+def page_cache_cautions(tried: Iterable[tuple[str, DirectIo | None]]) -> Iterator[Finding]:
+    """Yield a caution for each way in which direct I/O may have ended in memory.
+
+    `tried` holds places with the outcome of direct I/O there, or None if it was not tried.
+    """
+    places: dict[DirectIo, list[str]] = {}
+    for place, outcome in tried:
+        if outcome is not None and outcome.goes != "past" and place not in places.setdefault(outcome, []):
+            places[outcome].append(place)
+    for outcome, paths in places.items():
+        if outcome.goes == "through":
+            yield caution(PageCacheKind.IN_CACHE, places=paths, file_system=outcome.file_system)
+        elif outcome.loop is not None:
+            yield caution(PageCacheKind.ON_LOOP, places=paths, loop=outcome.loop)
+        else:
+            yield caution(PageCacheKind.NOT_SEEN, places=paths, file_system=outcome.file_system)
+
+
+def page_cache_cautions_of_runs(manifests: Iterable[Manifest]) -> Iterator[Finding]:
+    """Yield the cautions on the files of data, of raw loads and of probes of some runs."""
+    return page_cache_cautions(pair for manifest in manifests for pair in _direct_io_trials(manifest))
+
+
+def _direct_io_trials(manifest: Manifest) -> Iterator[tuple[str, DirectIo | None]]:
+    data = manifest.devices.folders.get("data", "")
+    if not is_data_emulated(manifest):
+        yield data, manifest.devices.direct_io
+    for load in manifest.loads:
+        if load.raw:
+            yield load.raw.folder or data, load.raw.direct_io
+    for probe in (manifest.probes.before, manifest.probes.after):
+        if probe:
+            yield probe.place, probe.direct_io

@@ -12,15 +12,15 @@ is the knee.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from math import ceil, log2
 from statistics import fmean, median
 from typing import Any
 
+from stallmark.analysis.cautions import page_cache_cautions
 from stallmark.analysis.finding import Finding, Kind, caution, early_ends, info
-from stallmark.record.devices import is_data_emulated
+from stallmark.analysis.probe_comparison import ProbeKind, is_sustained
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.storage import PERCENTILES, DirectIo, Pattern, ProbeResult, ProbeStep
+from stallmark.record.manifest.storage import PERCENTILES, Pattern, ProbeResult, ProbeStep
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import (
     PROBE_AT_DEVICE,
@@ -28,19 +28,15 @@ from stallmark.stats.thresholds import (
     PROBE_GAIN,
     PROBE_SLUMPS,
     PROBE_SMALL_BYTES,
-    PROBE_SUSTAINED,
     PROBE_TAIL,
     PROBE_UNSTABLE,
     PROBE_WINDOW_IOS,
     SAMPLES_BEYOND,
 )
 
-# The kinds of findings on probes of raw storage.
 
-
-class ProbeKind(Kind):
+class SaturationKind(Kind):
     # Of one pattern, and of several together.
-    NOT_ISSUED = "storage_faster_than_the_machine"
     ONE_STEP = "one_step_probed"
     NOT_SATURATED = "not_saturated"
     SATURATED = "saturated"
@@ -55,86 +51,7 @@ class ProbeKind(Kind):
     FEW_IOS = "too_few_ios_for_p99"
     NOT_AT_DEVICE = "probe_not_at_device"
     INCOMPLETE = "probe_incomplete"
-    # How deep a probe reaches.
-    FITS_DRAM = "probe_fits_into_dram"
     SMALL_FILE = "probe_file_small"
-    # Before and after.
-    MIXED_DEVICES = "probes_of_emulated_and_real"
-    DIFFERENT_PROBES = "different_probes"
-    NO_COMMON_STEP = "no_common_probe_step"
-    DRIFT_HIDDEN = "drift_may_be_hidden"
-    SAME = "storage_as_before"
-    DRIFTED = "storage_drifted"
-    DRIFT_UNKNOWN = "drift_cannot_be_told"
-    # Against a database.
-    OTHER_DEVICE = "probed_on_other_device"
-    NO_RANDOM_READS = "no_random_reads_probed"
-    BEYOND_PROBE = "more_outstanding_than_probed"
-    BELOW_PROBE = "fewer_outstanding_than_probed"
-    ACHIEVED = "share_of_raw_storage"
-    RAW_MAY_BE_SLOWER = "raw_storage_may_be_slower"
-
-
-class Differs(StrEnum):
-    """The properties in which two probes may differ."""
-
-    PROGRAM = "program"
-    FILE_SIZE = "file_size"
-
-
-# Cautions on storage whose reads the page cache of this machine may have answered.
-
-
-class PageCacheKind(Kind):
-    IN_CACHE = "io_in_page_cache"
-    ON_LOOP = "file_of_loop_in_page_cache"
-    NOT_SEEN = "io_perhaps_in_page_cache"
-
-
-def page_cache_cautions(tried: Iterable[tuple[str, DirectIo | None]]) -> Iterator[Finding]:
-    """Yield a caution for each way in which direct I/O may have ended in memory.
-
-    `tried` holds places with the outcome of direct I/O there, or None if it was not tried.
-    """
-    places: dict[DirectIo, list[str]] = {}
-    for place, outcome in tried:
-        if outcome is not None and outcome.goes != "past" and place not in places.setdefault(outcome, []):
-            places[outcome].append(place)
-    for outcome, paths in places.items():
-        if outcome.goes == "through":
-            yield caution(PageCacheKind.IN_CACHE, places=paths, file_system=outcome.file_system)
-        elif outcome.loop is not None:
-            yield caution(PageCacheKind.ON_LOOP, places=paths, loop=outcome.loop)
-        else:
-            yield caution(PageCacheKind.NOT_SEEN, places=paths, file_system=outcome.file_system)
-
-
-def page_cache_cautions_of_runs(manifests: Iterable[Manifest]) -> Iterator[Finding]:
-    """Yield the cautions on the files of data, of raw loads and of probes of some runs."""
-    return page_cache_cautions(pair for manifest in manifests for pair in _direct_io_trials(manifest))
-
-
-def _direct_io_trials(manifest: Manifest) -> Iterator[tuple[str, DirectIo | None]]:
-    data = manifest.devices.folders.get("data", "")
-    if not is_data_emulated(manifest):
-        yield data, manifest.devices.direct_io
-    for load in manifest.loads:
-        if load.raw:
-            yield load.raw.folder or data, load.raw.direct_io
-    for probe in (manifest.probes.before, manifest.probes.after):
-        if probe:
-            yield probe.place, probe.direct_io
-
-
-# The depth into storage that a probe reaches: a file that fits into the memory of an array is answered from there.
-def array_memory_caution(probe: ProbeResult, dram_bytes: int | None) -> Finding | None:
-    """Return a caution if the probe may have read only the array's memory (`dram_bytes`), or None.
-
-    Always None for an emulated array, and if its memory is unknown.
-    """
-    if probe.emulated or not dram_bytes or probe.file_bytes > dram_bytes:
-        return None
-    return caution(ProbeKind.FITS_DRAM, file_bytes=probe.file_bytes, dram_bytes=dram_bytes)
 
 
 @dataclass(frozen=True)
@@ -160,12 +77,14 @@ def saturations(probe: ProbeResult) -> list[Saturation]:
 
 def overall_finding(saturations: Sequence[Saturation]) -> Finding:
     """Return the finding on several patterns together; each has its own finding too. Depths are outstanding I/Os."""
-    kinds = {kind: [saturation for saturation in saturations if saturation.finding.kind == kind] for kind in ProbeKind}
+    kinds: dict[Kind, list[Saturation]] = defaultdict(list)
+    for saturation in saturations:
+        kinds[saturation.finding.kind].append(saturation)
     return info(
-        ProbeKind.OVERALL,
-        saturated=_group_by_depth(kinds[ProbeKind.SATURATED], lambda saturation: saturation.knee),
-        not_saturated=_titles(kinds[ProbeKind.NOT_SATURATED]),
-        one_step=_titles(kinds[ProbeKind.ONE_STEP]),
+        SaturationKind.OVERALL,
+        saturated=_group_by_depth(kinds[SaturationKind.SATURATED], lambda saturation: saturation.knee),
+        not_saturated=_titles(kinds[SaturationKind.NOT_SATURATED]),
+        one_step=_titles(kinds[SaturationKind.ONE_STEP]),
         not_issued=_titles(kinds[ProbeKind.NOT_ISSUED]),
         collapsed=_group_by_depth(
             [saturation for saturation in saturations if saturation.collapse is not None],
@@ -206,11 +125,6 @@ def saturation(pattern: Pattern, steps: Sequence[ProbeStep]) -> Saturation:
     )
 
 
-def is_sustained(step: ProbeStep) -> bool:
-    """Return True if the requested number of I/Os was under way, within PROBE_SUSTAINED."""
-    return step.iops * step.mean_ms / 1000 >= PROBE_SUSTAINED * step.outstanding
-
-
 def is_unstable(step: ProbeStep) -> bool:
     """Return True if I/Os per second slump repeatedly within the step. Short windows are joined until each has
     PROBE_WINDOW_IOS I/Os."""
@@ -247,14 +161,14 @@ def _collapse(steps: Sequence[ProbeStep], knee: ProbeStep | None) -> tuple[int |
     for position, step in enumerate(steps):
         best = max((s.iops for s in steps[:position]), default=0.0)
         if step.iops < (1 - PROBE_COLLAPSE) * best:
-            return step.outstanding, info(ProbeKind.COLLAPSED_RATE, iops=step.iops, best_iops=best)
+            return step.outstanding, info(SaturationKind.COLLAPSED_RATE, iops=step.iops, best_iops=best)
         if knee and step.outstanding > knee.outstanding:
             # Beyond the knee waiting grows in proportion; a collapse is a tail that grows much faster.
             tail, usual = step.latency_ms["p99"], knee.latency_ms["p99"]
             share = step.outstanding / knee.outstanding
             if tail and usual and tail / usual > PROBE_TAIL * share:
                 facts = {"p99_ms": tail, "knee_p99_ms": usual, "knee": knee.outstanding}
-                return step.outstanding, info(ProbeKind.COLLAPSED_TAIL, **facts)
+                return step.outstanding, info(SaturationKind.COLLAPSED_TAIL, **facts)
     return None, None
 
 
@@ -267,11 +181,11 @@ def _finding(
     last = judged[-1]
     facts = {"pattern": pattern.title, **_rate_facts(knee or last), **marks}
     if len(judged) == 1:
-        return info(ProbeKind.ONE_STEP, **facts)
+        return info(SaturationKind.ONE_STEP, **facts)
     if knee is None:
-        return info(ProbeKind.NOT_SATURATED, **facts)
+        return info(SaturationKind.NOT_SATURATED, **facts)
     beyond = {"gain": last.iops / knee.iops - 1, "last": last.outstanding, "last_ms": last.mean_ms}
-    return info(ProbeKind.SATURATED, **facts, **beyond)
+    return info(SaturationKind.SATURATED, **facts, **beyond)
 
 
 def _rate_facts(step: ProbeStep) -> dict[str, Any]:
@@ -381,7 +295,7 @@ def _findings(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
         for finding in (
             [overall_finding(run.saturations)] if several else [saturation.finding for saturation in run.saturations]
         ):
-            yield info(ProbeKind.OF_PROBE, probe=run.variant, found=finding) if len(runs) > 1 else finding
+            yield info(SaturationKind.OF_PROBE, probe=run.variant, found=finding) if len(runs) > 1 else finding
 
 
 def _compare_with_first(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
@@ -401,7 +315,7 @@ def _compare_with_first(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
             if run.result.emulated != runs[0].result.emulated:
                 continue  # an emulated device and a real one are not comparable
             yield info(
-                ProbeKind.AGAINST_FIRST,
+                SaturationKind.AGAINST_FIRST,
                 pattern=pattern.title,
                 outstanding=depth,
                 probe=run.variant,
@@ -417,18 +331,18 @@ def _cautions(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
     yield from early_ends(run.manifest for run in runs)
     # Every probe has its own name, so none was repeated.
     if 1 < len(runs) == len({_probe_name(run.manifest, run.result) for run in runs}):
-        yield caution(ProbeKind.NOT_REPEATED)
+        yield caution(SaturationKind.NOT_REPEATED)
     if len({run.result.emulated for run in runs}) > 1:
-        yield caution(ProbeKind.EMULATED_AND_REAL)
+        yield caution(SaturationKind.EMULATED_AND_REAL)
     # An emulated array has no memory that the file could fit into.
     smallest = min((run.result.file_bytes for run in runs if not run.result.emulated), default=PROBE_SMALL_BYTES)
     if smallest < PROBE_SMALL_BYTES:
-        yield caution(ProbeKind.SMALL_FILE, file_bytes=smallest)
+        yield caution(SaturationKind.SMALL_FILE, file_bytes=smallest)
     yield from page_cache_cautions((run.result.place, run.result.direct_io) for run in runs)
     for run in runs:
         if elsewhere := _not_at_device(run.result.steps):
             yield caution(
-                ProbeKind.NOT_AT_DEVICE,
+                SaturationKind.NOT_AT_DEVICE,
                 probe=run.variant,
                 device=run.result.device,
                 share=min(share for _, share in elsewhere),
@@ -436,10 +350,10 @@ def _cautions(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
                 of=len(run.result.steps),
             )
         if run.incomplete_because:
-            yield caution(ProbeKind.INCOMPLETE, probe=run.variant, said=run.incomplete_because)
+            yield caution(SaturationKind.INCOMPLETE, probe=run.variant, said=run.incomplete_because)
         few = [step for step in run.result.steps if step.ios < _IOS_FOR_P99]
         if few:
-            yield caution(ProbeKind.FEW_IOS, probe=run.variant, share=len(few) / len(run.result.steps))
+            yield caution(SaturationKind.FEW_IOS, probe=run.variant, share=len(few) / len(run.result.steps))
 
 
 def _not_at_device(steps: Sequence[ProbeStep]) -> list[tuple[ProbeStep, float]]:

@@ -19,15 +19,57 @@ from typing import Annotated, Any
 import numpy as np
 
 from stallmark import format
-from stallmark.analysis.finding import Finding, caution, info, invalid
-from stallmark.analysis.probe import Differs, ProbeKind, array_memory_caution, is_sustained
+from stallmark.analysis.finding import Finding, Kind, caution, info, invalid
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.format import Shown, words
 from stallmark.record.devices import dram_of, is_data_emulated
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.storage import Pattern, ProbeResult, ProbeStep
 from stallmark.stats.inference import paired
-from stallmark.stats.thresholds import CONFIDENCE, PROBE_BATCHES, PROBE_DRIFT
+from stallmark.stats.thresholds import CONFIDENCE, PROBE_BATCHES, PROBE_DRIFT, PROBE_SUSTAINED
+
+
+class ProbeKind(Kind):
+    NOT_ISSUED = "storage_faster_than_the_machine"
+    FITS_DRAM = "probe_fits_into_dram"
+    # Before and after.
+    MIXED_DEVICES = "probes_of_emulated_and_real"
+    DIFFERENT_PROBES = "different_probes"
+    NO_COMMON_STEP = "no_common_probe_step"
+    DRIFT_HIDDEN = "drift_may_be_hidden"
+    SAME = "storage_as_before"
+    DRIFTED = "storage_drifted"
+    DRIFT_UNKNOWN = "drift_cannot_be_told"
+    # Against a database.
+    OTHER_DEVICE = "probed_on_other_device"
+    NO_RANDOM_READS = "no_random_reads_probed"
+    BEYOND_PROBE = "more_outstanding_than_probed"
+    BELOW_PROBE = "fewer_outstanding_than_probed"
+    ACHIEVED = "share_of_raw_storage"
+    RAW_MAY_BE_SLOWER = "raw_storage_may_be_slower"
+
+
+class Differs(StrEnum):
+    """The properties in which two probes may differ."""
+
+    PROGRAM = "program"
+    FILE_SIZE = "file_size"
+
+
+def is_sustained(step: ProbeStep) -> bool:
+    """Return True if the requested number of I/Os was under way, within PROBE_SUSTAINED."""
+    return step.iops * step.mean_ms / 1000 >= PROBE_SUSTAINED * step.outstanding
+
+
+# The depth into storage that a probe reaches: a file that fits into the memory of an array is answered from there.
+def array_memory_caution(probe: ProbeResult, dram_bytes: int | None) -> Finding | None:
+    """Return a caution if the probe may have read only the array's memory (`dram_bytes`), or None.
+
+    Always None for an emulated array, and if its memory is unknown.
+    """
+    if probe.emulated or not dram_bytes or probe.file_bytes > dram_bytes:
+        return None
+    return caution(ProbeKind.FITS_DRAM, file_bytes=probe.file_bytes, dram_bytes=dram_bytes)
 
 
 class DriftVerdict(StrEnum):

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from stallmark.analysis.cautions import page_cache_cautions
 from stallmark.analysis.finding import Finding, caution, info
-from stallmark.analysis.probe import page_cache_cautions
 from stallmark.analysis.profile import PERCENTILES, ProfileSummary, percentile_of
 from stallmark.analysis.profile_rates import MORE
 from stallmark.analysis.read.queries import QUERY_COUNT

@@ -38,7 +38,7 @@ from stallmark.report.text import sentence, term
 from stallmark.report.text import server as read_words
 from stallmark.report.text.cautions import during
 from stallmark.report.text.device import EMULATED
-from stallmark.report.text.probe import preconditioned
+from stallmark.report.text.probe_comparison import preconditioned
 
 # The environment of the experiment, from the manifests: values on which runs differ are all listed.
 

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stallmark.analysis.cautions import CautionKind
+from stallmark.analysis.cautions import CautionKind, PageCacheKind
 from stallmark.analysis.compare.settings import StorageKind
 from stallmark.analysis.environment_cautions import AboveKind, ArrayKind, HistoryKind
 from stallmark.analysis.finding import DataKind, EndKind, Finding, Kind
-from stallmark.analysis.probe import PageCacheKind
 from stallmark.errors import as_reason
 from stallmark.format import count, factor, listed, percent, quoted, size
 from stallmark.report.text import clause, depth, says, scope, sentence
