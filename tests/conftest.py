@@ -47,7 +47,7 @@ SERVERS = {
 
 SLOW = (
     "end_to_end", "tests/storage/", "sizing/test_replay", "test_browser", "test_on_a_block_device", "test_selftest",
-    "test_locust_conductor", "test_many_machines", "test_executor_core", "test_probe_saturation",
+    "test_locust_conductor", "test_many_machines", "test_executor_core", "probe/test_saturation",
     "loaders/test_warehouse.py", "test_oracle", "test_query_run.py", "test_brokerage_conditions",
     "test_brokerage_build.py", "test_wheel", "by_hand/test_page",
 )  # fmt: skip

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.published.chart import Claim, Run, about, lines
 
-from stallmark.analysis.probe import ProbeRun, summarise_probes
+from stallmark.probe.summary import ProbeRun, summarise_probes
 from stallmark.record.manifest.storage import ProbeStep
 from stallmark.record.reader import Record
 

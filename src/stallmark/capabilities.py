@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-NAMES = ("attach", "by_hand", "lab", "live", "machines", "own_sql", "profile", "sizing")
+NAMES = ("attach", "by_hand", "lab", "live", "machines", "own_sql", "probe", "profile", "sizing")
 
 Place = str
 """The place of a part: "module:name", or a module alone."""

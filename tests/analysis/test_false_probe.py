@@ -15,7 +15,6 @@ from support.probes import NOISE, READ, STREAM, probe, step, write_probe
 from support.wording import kinds_in
 
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.probe import SaturationKind, overall_finding, saturation, summarise_probes
 from stallmark.analysis.probe_comparison import (
     Achieved,
     AgainstProbe,
@@ -24,6 +23,7 @@ from stallmark.analysis.probe_comparison import (
     compare_with_probe,
     drift,
 )
+from stallmark.probe.summary import SaturationKind, overall_finding, saturation, summarise_probes
 from stallmark.record.manifest.storage import ProbeResult, ProbeStep
 from stallmark.record.reader import find_records
 

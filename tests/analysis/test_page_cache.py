@@ -10,7 +10,7 @@ from support.synthetic import Truth, make_run
 
 from stallmark.analysis.cautions import PageCacheKind, page_cache_cautions, page_cache_cautions_of_runs
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.probe import _not_at_device
+from stallmark.probe.summary import _not_at_device
 from stallmark.record.manifest.storage import Device, Devices, DirectIo, EmulatedArray, Probes, ProbeStep
 from stallmark.record.manifest.workload import Load, RawPlan, Step
 from stallmark.record.reader import Record

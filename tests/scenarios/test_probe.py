@@ -10,11 +10,11 @@ from pydantic import ValidationError
 from support.findings import facts_of
 
 from stallmark.analysis.finding import EndKind
-from stallmark.analysis.probe import summarise_probes
 from stallmark.cli.main import main
 from stallmark.errors import StallmarkError
 from stallmark.experiment import runner
 from stallmark.experiment.preflight import refuse_impossible_devices
+from stallmark.probe.summary import summarise_probes
 from stallmark.record.manifest.storage import Asked, ProbeStep
 from stallmark.record.reader import find_records
 from stallmark.scenarios.load import MOST_AT_ONCE, RawLoad

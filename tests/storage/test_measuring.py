@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from stallmark.analysis.probe import SaturationKind, read_probe, summarise_probes
 from stallmark.errors import StallmarkError
+from stallmark.probe.summary import SaturationKind, read_probe, summarise_probes
 from stallmark.record.manifest.course import Scenario, Variant
 from stallmark.record.manifest.storage import Asked
 from stallmark.record.reader import find_records

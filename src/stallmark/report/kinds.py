@@ -33,7 +33,6 @@ KINDS = {
     "transactions": "stallmark.report.experiment:TRANSACTIONS",
     "queries": "stallmark.report.experiment:QUERIES",
     "loads": "stallmark.report.loads:LOADS",
-    "probe": "stallmark.report.probe:PROBES",
     "profile": "stallmark.report.profile:PROFILE",
 }
 

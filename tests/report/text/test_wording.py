@@ -11,14 +11,19 @@ from support.wording import golden, kinds
 
 import stallmark.analysis
 import stallmark.report
-from stallmark import sizing
+from stallmark import probe, sizing
 from stallmark.analysis.finding import Kind
 from stallmark.report.text import Template, sentence, writers
 
 WORDS = list(golden())
-ANALYSIS, REPORT, SIZING = (Path(room.__file__).parent for room in (stallmark.analysis, stallmark.report, sizing))
-JUDGE = [SIZING / f"{name}.py" for name in ("candidate", "reach", "summary", "document")]
-"""The modules of a capability that judge and show as those of the core do."""
+ANALYSIS, REPORT, PROBE, SIZING = (
+    Path(room.__file__).parent for room in (stallmark.analysis, stallmark.report, probe, sizing)
+)
+JUDGE = [
+    *(SIZING / f"{name}.py" for name in ("candidate", "reach", "summary", "document")),
+    *(PROBE / f"{name}.py" for name in ("summary", "document")),
+]
+"""The modules of capabilities that judge and show as those of the core do."""
 
 
 @pytest.mark.parametrize(("module", "finding", "says"), WORDS, ids=lambda one: getattr(one, "kind", None))
@@ -39,12 +44,12 @@ WORDS_OF_A_SENTENCE = 7
 MAY = [
     ("analysis/compare/plan.py", " are incomplete, invalid or limited by the driver)"),
     ("analysis/metrics.py", "Read time as the server saw it"),
-    ("analysis/probe.py", "What does this storage give without a database, and where does it saturate?"),
     ("analysis/rules.py", "worse, worse by 5 %, not better, not better by 10 %, or not within 5 %"),
     (
         "analysis/rules.py",
         "enough above 4GiB, ceiling below 200 users, ceiling below 500 per second, or ceiling below 1.5 times the load",
     ),
+    ("probe/summary.py", "What does this storage give without a database, and where does it saturate?"),
     ("report/picture.py", "and mean response time, ms, by cause"),
 ]
 """Texts outside the wording: one of an error, examples in one, the question of a probe that has no scenario, titles of

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.probe import SaturationKind
 from stallmark.format import factor, listed, number, percent
+from stallmark.probe.summary import SaturationKind
 from stallmark.report.text import Format, clause, says
 from stallmark.stats.thresholds import PROBE_SLUMPS
 from stallmark.stats.thresholds import SAME as ALIKE

@@ -14,8 +14,8 @@ from support.array_model import Array
 from support.probes import READ, STREAM, of_disks, probe, step
 
 from stallmark.analysis.finding import info
-from stallmark.analysis.probe import SaturationKind, is_unstable, overall_finding, saturation, saturations
 from stallmark.analysis.probe_comparison import ProbeKind
+from stallmark.probe.summary import SaturationKind, is_unstable, overall_finding, saturation, saturations
 from stallmark.storage.emulator import ArrayModel
 
 DEPTHS = (1, 2, 4, 8, 16, 32)

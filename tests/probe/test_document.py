@@ -10,13 +10,13 @@ from support.terminal import printed
 
 from stallmark.analysis.experiment import common_kind
 from stallmark.analysis.finding import caution
-from stallmark.analysis.probe import ProbeExperiment, SaturationKind, read_probe, summarise_probes
 from stallmark.analysis.probe_comparison import Achieved, compare_with_probe, drift
 from stallmark.errors import StallmarkError
+from stallmark.probe.document import probe_document
+from stallmark.probe.summary import ProbeExperiment, SaturationKind, read_probe, summarise_probes
 from stallmark.record.manifest.storage import ProbeResult
 from stallmark.record.reader import find_records
 from stallmark.record.writer import RecordWriter
-from stallmark.report.probe import probe_document
 from stallmark.report.renderers import in_terminal, render
 from stallmark.report.sections.environment import database_reads_table, drift_table
 from stallmark.report.text import sentence

@@ -8,7 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from stallmark import format
-from stallmark.analysis.probe import ProbeExperiment, ProbeRun, Saturation, summarise_probes
+from stallmark.probe import wording as words
+from stallmark.probe.summary import ProbeExperiment, ProbeRun, Saturation, summarise_probes
 from stallmark.record.manifest.storage import Pattern, ProbeStep
 from stallmark.report import sections
 from stallmark.report.document import (
@@ -45,7 +46,6 @@ from stallmark.report.figures import (
 from stallmark.report.kinds import RecordKind
 from stallmark.report.renderers import in_json
 from stallmark.report.table import Rows, Table, number, numbers, percentile_notes, percentiles, word
-from stallmark.report.text import probe as words
 from stallmark.report.text import reading, sentence
 from stallmark.report.text.device import EMULATED
 
