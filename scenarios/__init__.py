@@ -59,7 +59,7 @@ def _docstrings(section: type[Section]) -> Iterator[tuple[str, str]]:
 
 
 class Titled(Section):
-    """A scenario file's own words."""
+    """A scenario of any kind: a scenario file's own words."""
 
     heading: ClassVar[str]
     """The name of this kind of scenario in the reference."""

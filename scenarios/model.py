@@ -4,7 +4,7 @@ Everything is checked before anything starts.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -18,7 +18,6 @@ from stallmark.scenarios import EachOnce, Section, Titled
 from stallmark.scenarios.base import AnyScenario, Observation
 from stallmark.scenarios.database import WorkloadChoice
 from stallmark.scenarios.load import StreamCount
-from stallmark.scenarios.storage import ProbeScenario, ProbeVariant
 from stallmark.scenarios.timed import LoadsScenario, Scenario, TimedScenario
 from stallmark.scenarios.variant import Hook, PlaceChoice, Variant
 from stallmark.transactions import find_workload
@@ -168,40 +167,25 @@ __all__ = [
     "Hook",
     "LoadsScenario",
     "Observation",
-    "ProbeScenario",
-    "ProbeVariant",
     "QueryScenario",
     "Scenario",
-    "ScenarioFile",
     "TimedScenario",
     "Variant",
     "WorkloadChoice",
     "model_for",
 ]
 
-ScenarioFile = AnyScenario | ProbeScenario
-"""A scenario of any kind; all but AnyScenario have no database."""
 SHIPPED = Path(__file__).parent
 
 
-def model_for(
-    document: Mapping[str, Any],
-) -> type[Scenario] | type[LoadsScenario] | type[QueryScenario] | type[ProbeScenario]:
-    """Return the model of the kind of scenario that a file means.
-
-    A `probe` without a workload probes storage alone; with one it is made around every run.
-    """
+def model_for(document: Mapping[str, Any]) -> type[Titled]:
+    """Return the model of the kind of scenario that a file means."""
+    own: type[Titled] | None = next((kind for kind in capabilities.parts("scenario") if kind.is_meant(document)), None)
+    if own:
+        return own
     if "loads" in document:
-        return next(
-            (kind for kind in capabilities.parts("scenario") if _added_keys(kind) & document.keys()), LoadsScenario
-        )
-    if "workload" not in document and ("probe" in document or "raw" in document):
-        return ProbeScenario
+        return LoadsScenario
     return QueryScenario if "queries" in document else Scenario
-
-
-def _added_keys(kind: type[LoadsScenario]) -> Set[str]:
-    return kind.model_fields.keys() - LoadsScenario.model_fields.keys()
 
 
 FILE = "scenario.schema.json"
@@ -209,8 +193,8 @@ FILE = "scenario.schema.json"
 
 
 def kinds() -> list[type[Titled]]:
-    """Return the models of all kinds of scenario files; those of capabilities have loads, too."""
-    return [Scenario, LoadsScenario, *capabilities.parts("scenario"), QueryScenario, ProbeScenario]
+    """Return the models of all kinds of scenario files."""
+    return [Scenario, LoadsScenario, QueryScenario, *capabilities.parts("scenario")]
 
 
 def json_schema() -> dict[str, Any]:

@@ -20,8 +20,9 @@ from ruamel.yaml.scanner import RoundTripScanner
 from stallmark import capabilities
 from stallmark.errors import StallmarkError, as_sentence, mistake
 from stallmark.quantities import write_duration
+from stallmark.scenarios import Titled
 from stallmark.scenarios.database import BESIDE
-from stallmark.scenarios.model import SHIPPED, AnyScenario, ScenarioFile, model_for
+from stallmark.scenarios.model import SHIPPED, AnyScenario, model_for
 from stallmark.scenarios.validation_errors import Keys, sentences, shortened
 
 # YAML that a user wrote, read within limits: a small text can nest, refer to itself and repeat without end.
@@ -159,9 +160,7 @@ def read_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> AnyScenar
     """Read a scenario with a database; see `read_any_scenario`."""
     scenario = read_any_scenario(name_or_path, overrides)
     if not isinstance(scenario, AnyScenario):
-        raise StallmarkError(
-            f"{scenario.name} probes storage and has no database: `stallmark run {scenario.name}` runs it."
-        )
+        raise StallmarkError(f"{scenario.name} has no database: `stallmark run {scenario.name}` runs it.")
     return scenario
 
 
@@ -218,9 +217,7 @@ def _refuse_option(document: Mapping[str, Any], option: str, value: Any) -> None
         )
 
 
-def read_any_scenario(
-    name_or_path: str, overrides: Sequence[str] = (), options: LoadOptions = LoadOptions()
-) -> ScenarioFile:
+def read_any_scenario(name_or_path: str, overrides: Sequence[str] = (), options: LoadOptions = LoadOptions()) -> Titled:
     """Read a scenario shipped under that name, or from that file. Raises StallmarkError.
 
     `overrides` are `key=value` with dots between keys, the value in YAML, as in `workload.scale.branches=10`.

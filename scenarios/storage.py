@@ -1,7 +1,7 @@
 """The storage of a scenario: facts of a real array, the sizes of an emulated one, and probes of raw I/O, alone or
 around runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -302,6 +302,11 @@ class ProbeScenario(Titled):
     """Reads and writes to measure."""
     variants: Annotated[list[ProbeVariant], Field(min_length=1, max_length=MOST_VARIANTS), NamedApart]
     """The storage that is probed."""
+
+    @classmethod
+    def is_meant(cls, document: Mapping[str, Any]) -> bool:
+        """Return True for a `probe` without a workload; with one it is made around every run."""
+        return document.keys().isdisjoint(("workload", "loads")) and not document.keys().isdisjoint(("probe", "raw"))
 
     @model_validator(mode="before")
     @classmethod

@@ -46,7 +46,8 @@ class Capability:
     section: Place | None = None
     """A function that returns the section of an experiment's report on these measurements."""
     scenario: Place | None = None
-    """The model of scenarios of several loads that have keys of its own."""
+    """The model of its kind of scenarios, with a class method `is_meant` that returns True for the keys of such a
+    file."""
     estimate: Place | None = None
     """A function that estimates the experiment of such a scenario; None for any other."""
     report: Place | None = None

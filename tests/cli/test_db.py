@@ -261,7 +261,7 @@ def test_one_of_several_workloads_in_a_folder_is_not_taken_for_one_alone(home: P
 @pytest.mark.parametrize("name", shipped())
 def test_a_scenario_says_its_scale_itself(name: str, home: Path):
     said = checked(name)
-    assert "is absent: run `stallmark build` first." in said or "probes storage and has no database" in said
+    assert "is absent: run `stallmark build` first." in said or "has no database" in said
     assert not home.exists()
 
 

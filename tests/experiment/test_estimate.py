@@ -14,8 +14,9 @@ from stallmark.record.devices import machine_facts
 from stallmark.record.manifest.course import Machine
 from stallmark.record.writer import RecordWriter
 from stallmark.report.text import experiment
-from stallmark.scenarios.model import ProbeScenario, QueryScenario
+from stallmark.scenarios.model import QueryScenario
 from stallmark.scenarios.read import read_any_scenario, shipped
+from stallmark.scenarios.storage import ProbeScenario
 from stallmark.sizing.scenario import SizingScenario
 
 SECONDS = st.floats(0, 1e6)

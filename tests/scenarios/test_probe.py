@@ -18,9 +18,9 @@ from stallmark.probe.summary import summarise_probes
 from stallmark.record.manifest.storage import Asked, ProbeStep
 from stallmark.record.reader import find_records
 from stallmark.scenarios.load import MOST_AT_ONCE, RawLoad
-from stallmark.scenarios.model import ProbeScenario, on_devices
+from stallmark.scenarios.model import on_devices
 from stallmark.scenarios.read import read_any_scenario, read_scenario
-from stallmark.scenarios.storage import Array
+from stallmark.scenarios.storage import Array, ProbeScenario
 from stallmark.storage import programs
 from stallmark.storage.arrivals import MOST_PER_S
 from stallmark.storage.emulator import ArrayModel, FlashCache, FlashTier, NoCompiler
@@ -100,14 +100,22 @@ def test_what_is_wrong_is_said(write, change, sentence):
 
 
 def test_it_has_no_database(write):
-    with pytest.raises(StallmarkError, match="probes storage and has no database: `stallmark run mine` runs it"):
+    with pytest.raises(StallmarkError, match="mine has no database: `stallmark run mine` runs it"):
         read_scenario(write())
 
 
-@pytest.mark.parametrize("option", ["--data-dir=/x", "--server=mssql://me@host/db", "--web=8089", "--drop-caches"])
+@pytest.mark.parametrize(
+    "option", ["--data-dir=/x", "--server=mssql://me@host/db", "--drop-caches", "--expect-workers=2"]
+)
 def test_options_of_a_database_are_refused(write, option):
     result = run("run", write(), option)
     assert result.exit_code == 3 and "only --set, --out and --json of `run` apply" in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--web=8089", "--locust-web=8089", "--device=new=/x"])
+def test_options_of_runs_are_refused(write, option):
+    result = run("run", write(), option)
+    assert result.exit_code == 3 and "names its own places and has no page" in result.stderr
 
 
 def test_a_real_storage_is_probed_into_a_record_and_reported_again(write, found, tmp_path):

@@ -28,7 +28,6 @@ GROUPS = {
         "run": "Run a SCENARIO: one of `stallmark list`, or your own YAML file.",
         "characterise": "Show how a load reads: by size of memory, across the data, by table and by transaction.",
         "status": "Show the progress of an experiment, from its records, on any machine that can read them.",
-        "probe": "Measure raw storage without a database, as SQLIO does, with fio (Windows: diskspd).",
     },
     "Judge": {
         "report": "Write the report of run records, a server's profile or a sizing, from the records alone.",
@@ -53,7 +52,6 @@ MODULES = {
     "check": "build",
     "copies": "db",
     "status": "runs",
-    "probe": "run",
     "plan": "compare",
     "whatif": "compare",
     "sql": "export",

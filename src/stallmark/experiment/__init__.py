@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from stallmark.engines.base import Engine
     from stallmark.experiment.progress import Show
     from stallmark.experiment.target import Target
-    from stallmark.scenarios.model import AnyScenario, ScenarioFile
+    from stallmark.scenarios import Titled
+    from stallmark.scenarios.model import AnyScenario
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class OwnExperiment(ABC):
     """An experiment of a capability's own kind, in place of the runs that the core makes of a scenario."""
 
     @abstractmethod
-    def takes(self, scenario: "ScenarioFile") -> bool:
+    def takes(self, scenario: "Titled") -> bool:
         """Return True if a scenario is of this kind. Raise StallmarkError if the options do not fit the scenario."""
 
     @abstractmethod

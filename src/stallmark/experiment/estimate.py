@@ -2,11 +2,14 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from stallmark import capabilities
 from stallmark.loaders import loader_for
+from stallmark.scenarios import Titled
 from stallmark.scenarios.load import RawLoad
-from stallmark.scenarios.model import AnyScenario, ProbeScenario, QueryScenario, ScenarioFile, TimedScenario, Variant
+from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario, Variant
+from stallmark.scenarios.storage import ProbeScenario
 from stallmark.transactions import find_workload
 
 # The rates by which an experiment's time is estimated before its first run; how fast the data of a workload are built
@@ -88,20 +91,14 @@ class Estimate:
 
 
 def estimate(
-    scenario: ScenarioFile,
-    dialect: str = "postgresql",
-    *,
-    to_build: float = 1.0,
-    to_copy: bool = True,
-    pace: float = 1.0,
+    scenario: Titled, dialect: str = "postgresql", *, to_build: float = 1.0, to_copy: bool = True, pace: float = 1.0
 ) -> Estimate:
     """Estimate an experiment. `to_build` is the share of the database that is missing, `to_copy` is True if a copy is
     missing, and `pace` is the ratio of real to estimated time on this machine, for everything not planned by time."""
-    if isinstance(scenario, ProbeScenario):
-        return _estimate_probe(scenario, pace)
     for estimate_own in capabilities.parts("estimate"):
         if expected := estimate_own(scenario, dialect, to_build=to_build, to_copy=to_copy, pace=pace):
             return expected
+    assert isinstance(scenario, AnyScenario)
     from stallmark.loaders.load import expected_bytes  # imports SQLAlchemy, which reading records does not need
 
     contents = scenario.contents
@@ -179,7 +176,10 @@ def _queries_s(scenario: QueryScenario, variant: Variant, data_bytes: int) -> fl
     return min(asked.timeout, query_s) * sum(queries[phase] for phase in asked.phases)
 
 
-def _estimate_probe(scenario: ProbeScenario, pace: float) -> Estimate:
+def estimate_probes(scenario: Titled, dialect: str = "postgresql", *, pace: float = 1.0, **_: Any) -> Estimate | None:
+    """Estimate the probes of a scenario. Return None for other scenarios."""
+    if not isinstance(scenario, ProbeScenario):
+        return None
     asked = scenario.probe
     load_s = len(asked.steps()) * asked.seconds
     beside_s = asked.size_bytes / WRITE_BYTES_PER_S + len(asked.steps()) * STEP_S

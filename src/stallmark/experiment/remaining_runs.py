@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 import stallmark
+from stallmark.analysis.experiment import SUMMARISED
 from stallmark.analysis.run import summarise_run
 from stallmark.driver.load import MASTER_PORT
 from stallmark.engines.base import Engine
@@ -20,7 +21,7 @@ from stallmark.record.manifest import FILE, Manifest, write_manifest
 from stallmark.record.manifest.course import ChosenSize
 from stallmark.record.reader import Record, find_records, recorded_seconds
 from stallmark.redact import HIDDEN
-from stallmark.scenarios.model import AnyScenario, ProbeScenario, Variant, WorkloadChoice, model_for
+from stallmark.scenarios.model import AnyScenario, Variant, WorkloadChoice, model_for
 from stallmark.scenarios.run_order import PlannedRun
 from stallmark.stats.curve_search import CurveSpec, Values, next_size
 from stallmark.transactions import find_workload
@@ -270,13 +271,18 @@ def refuse_run(folder: Path) -> None:
 
 
 def scenario_of(folder: Path, manifest: Manifest) -> AnyScenario:
-    """Return the scenario of an experiment from the manifest of one of its runs. Raise StallmarkError for a probe."""
+    """Return the scenario of an experiment from the manifest of one of its runs. Raise StallmarkError for runs without
+    a database."""
     text = manifest.scenario.facts()
     model = model_for(text)
-    if manifest.kind == "probe" or model is ProbeScenario:
-        raise StallmarkError(f"{folder} holds a probe of storage, which is short: run it again.")
+    # A command may record what is not in a scenario file.
+    if manifest.kind not in SUMMARISED or not issubclass(model, AnyScenario):
+        raise StallmarkError(
+            f"{folder} holds runs without a database, which are not continued: make them again, or show them with "
+            "`stallmark report`."
+        )
     try:
-        return model.model_validate(text)  # type: ignore[return-value]
+        return model.model_validate(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise StallmarkError(

@@ -43,7 +43,8 @@ from stallmark.record.manifest.course import Scenario, Variant
 from stallmark.record.manifest.storage import ProbeStep
 from stallmark.record.reader import Record
 from stallmark.record.writer import experiment_folder, folder_of
-from stallmark.scenarios.model import AnyScenario, ProbeScenario, ProbeVariant, QueryScenario, TimedScenario
+from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario
+from stallmark.scenarios.storage import ProbeScenario, ProbeVariant
 from stallmark.schema.deploy import telling_blockers
 from stallmark.stopping import later
 from stallmark.storage.emulator.arrays import EmulatedArrays

@@ -1,5 +1,15 @@
 """Probes: raw storage measured without a database."""
 
-from stallmark.capabilities import Capability
+from stallmark.capabilities import Capability, CommandEntry
 
-CAPABILITY = Capability(name="probe", report="stallmark.probe.document:PROBES", wording=("stallmark.probe.wording",))
+_PROBE = "Measure raw storage without a database, as SQLIO does, with fio (Windows: diskspd)."
+
+CAPABILITY = Capability(
+    name="probe",
+    commands=(CommandEntry("Measure", "probe", _PROBE, "stallmark.probe.command"),),
+    options={"run": "stallmark.probe.command:scenarios"},
+    scenario="stallmark.scenarios.storage:ProbeScenario",
+    estimate="stallmark.experiment.estimate:estimate_probes",
+    report="stallmark.probe.document:PROBES",
+    wording=("stallmark.probe.wording",),
+)

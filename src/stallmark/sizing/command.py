@@ -21,7 +21,7 @@ from stallmark.stopping import StopSignal
 if TYPE_CHECKING:
     from stallmark.experiment.target import Target
     from stallmark.record.manifest.storage import ServiceLevelObjective
-    from stallmark.scenarios.model import ScenarioFile
+    from stallmark.scenarios import Titled
     from stallmark.sizing.scenario import SizingScenario
 
 
@@ -107,7 +107,7 @@ class SizingForProfile(OwnExperiment):
     def __init__(self, profile: Path | None):
         self._profile = profile
 
-    def takes(self, scenario: "ScenarioFile") -> bool:
+    def takes(self, scenario: "Titled") -> bool:
         from stallmark.sizing.scenario import SizingScenario
 
         if not isinstance(scenario, SizingScenario):

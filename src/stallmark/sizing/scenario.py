@@ -86,6 +86,12 @@ class SizingScenario(LoadsScenario):
     candidate: CandidateChoice = CandidateChoice()
     """The candidate, for the answer."""
 
+    @classmethod
+    def is_meant(cls, document: Mapping[str, Any]) -> bool:
+        """Return True for loads with a key that no other scenario of several loads has."""
+        added = cls.model_fields.keys() - LoadsScenario.model_fields.keys()
+        return "loads" in document and not added.isdisjoint(document)
+
     def _search_mistakes(self) -> Iterator[str]:
         if self.search is None or self.search.of != "load":
             yield "a sizing tries multiples of the load: write search: {of: load, from: 0.25, to: 16}"
