@@ -1,8 +1,7 @@
 """The storage of a scenario: facts of a real array, the sizes of an emulated one, and probes of raw I/O, alone or
 around runs."""
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
@@ -11,7 +10,7 @@ from stallmark.errors import StallmarkError
 from stallmark.quantities import Pool, PoolSize, Seconds, Size
 from stallmark.record.manifest.storage import Asked
 from stallmark.redact import names_secret
-from stallmark.scenarios import MOST_VARIANTS, NamedApart, Rising, Section, Titled, VariantName
+from stallmark.scenarios import Section
 from stallmark.storage.emulator import ArrayModel, FlashCache, FlashTier
 from stallmark.storage.fio import MOST_OUTSTANDING, OUTSTANDING, PATTERNS, SHORT_STEPS, find_patterns, steps_of
 from stallmark.storage.probe_file import LEAST_BYTES
@@ -245,82 +244,3 @@ def _probed(given: Any) -> Any:
 
 
 Probed = Annotated[ProbeChoice | None, BeforeValidator(_probed, json_schema_input_type=_WORD | ProbeChoice | None)]
-
-
-# A scenario that probes storage: no database, no users, only I/O of a kind on a file, from few outstanding to many.
-#
-# probe:
-#   size: 1GiB                                 # of the file
-#   patterns: [8k-random-read, 64k-random-read]
-#   outstanding: [1, 2, 4, 8, 16, 32]
-#   seconds: 5s                                # each
-# variants:
-#   - {name: hard disks, emulated_array: {spindles: 8, …}}    # emulated; or
-#   - {name: array, folder: /mnt/array}               # a real one
-
-
-class ProbeSteps(Section):
-    """The steps of a probe. Without `patterns`: all of them."""
-
-    size: Size
-    """The size of the file."""
-    patterns: Patterns = []
-    """The kinds of I/O, such as `8k-random-read`; by default all."""
-    outstanding: Annotated[list[Depth], Field(min_length=1), Rising] = list(OUTSTANDING)
-    """The numbers of I/Os outstanding, rising."""
-    seconds: Annotated[Seconds, Field(ge=1)] = 10.0
-    """The time of each step."""
-
-    @property
-    def size_bytes(self) -> int:
-        return PoolSize(self.size).resolve(0)
-
-    def steps(self) -> tuple[Asked, ...]:
-        return steps_of(find_patterns(self.patterns), self.outstanding)
-
-
-class ProbeVariant(Section):
-    """One storage: an `emulated_array`, or a `folder` on a real one."""
-
-    name: VariantName
-    """The variant's name in reports."""
-    emulated_array: EmulatedArray | None = None
-    """An emulated array."""
-    folder: Path | None = None
-    """A folder on a real one."""
-
-    def mistakes(self) -> Iterator[str]:
-        if (self.emulated_array is None) == (self.folder is None):
-            yield f"variant {self.name!r} must have either an emulated_array or a folder on a real one"
-
-
-class ProbeScenario(Titled):
-    """Storage itself is asked."""
-
-    heading = "Storage alone"
-    probe: ProbeSteps
-    """Reads and writes to measure."""
-    variants: Annotated[list[ProbeVariant], Field(min_length=1, max_length=MOST_VARIANTS), NamedApart]
-    """The storage that is probed."""
-
-    @classmethod
-    def is_meant(cls, document: Mapping[str, Any]) -> bool:
-        """Return True for a `probe` without a workload; with one it is made around every run."""
-        return document.keys().isdisjoint(("workload", "loads")) and not document.keys().isdisjoint(("probe", "raw"))
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_database(cls, data: Any) -> Any:
-        if isinstance(data, dict) and (unwanted := [key for key in ("users", "queries", "database") if key in data]):
-            raise ValueError(
-                f"{unwanted[0]} belongs to a database, and `probe` without `workload` asks storage alone: add "
-                f"`workload`, or remove {unwanted[0]}"
-            )
-        return data
-
-    def mistakes(self) -> Iterator[str]:
-        if 0 < sum(variant.emulated_array is not None for variant in self.variants) < len(self.variants):
-            yield (
-                "some variants are emulated and others real, and what the one shows says nothing of the other: make a "
-                "scenario of each"
-            )

@@ -229,8 +229,8 @@ def test_work_that_was_stopped_says_so_although_its_report_fails(named, monkeypa
     room = "stallmark.storage"
     monkeypatch.setattr(f"{room}.programs.find_tool", lambda **_: None)
     monkeypatch.setattr(f"{room}.probe.refuse_memory", lambda folder: None)
-    monkeypatch.setattr("stallmark.experiment.runner.shown_file", lambda *_: nullcontext(ProbeFile(Path(), 1, True)))
-    monkeypatch.setattr(f"{room}.probe.record_probe", lambda folder, *_: stop(folder))
+    monkeypatch.setattr("stallmark.probe.runner.shown_file", lambda *_: nullcontext(ProbeFile(Path(), 1, True)))
+    monkeypatch.setattr("stallmark.probe.runner.record_probe", lambda folder, *_: stop(folder))
     monkeypatch.setattr("stallmark.profile.collection.Collection.run", lambda collection: stop(collection.folder))
     result = stallmark(*named.split())
     assert result.exit_code == 130 and "There is no report" in result.output, result.output

@@ -10,13 +10,13 @@ from support.manifests import a_manifest
 
 from stallmark.experiment.estimate import MIB, WRITE_BYTES_PER_S, Estimate, estimate
 from stallmark.experiment.status import pace
+from stallmark.probe.scenario import ProbeScenario
 from stallmark.record.devices import machine_facts
 from stallmark.record.manifest.course import Machine
 from stallmark.record.writer import RecordWriter
 from stallmark.report.text import experiment
 from stallmark.scenarios.model import QueryScenario
 from stallmark.scenarios.read import read_any_scenario, shipped
-from stallmark.scenarios.storage import ProbeScenario
 from stallmark.sizing.scenario import SizingScenario
 
 SECONDS = st.floats(0, 1e6)

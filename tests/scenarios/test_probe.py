@@ -12,15 +12,16 @@ from support.findings import facts_of
 from stallmark.analysis.finding import EndKind
 from stallmark.cli.main import main
 from stallmark.errors import StallmarkError
-from stallmark.experiment import runner
 from stallmark.experiment.preflight import refuse_impossible_devices
+from stallmark.probe import runner
+from stallmark.probe.scenario import ProbeScenario
 from stallmark.probe.summary import summarise_probes
 from stallmark.record.manifest.storage import Asked, ProbeStep
 from stallmark.record.reader import find_records
 from stallmark.scenarios.load import MOST_AT_ONCE, RawLoad
 from stallmark.scenarios.model import on_devices
 from stallmark.scenarios.read import read_any_scenario, read_scenario
-from stallmark.scenarios.storage import Array, ProbeScenario
+from stallmark.scenarios.storage import Array
 from stallmark.storage import programs
 from stallmark.storage.arrivals import MOST_PER_S
 from stallmark.storage.emulator import ArrayModel, FlashCache, FlashTier, NoCompiler
@@ -60,8 +61,8 @@ def found(monkeypatch):
         monkeypatch.setattr(
             f"stallmark.storage.{module}.find_tool", lambda *, emulated: Found("fio", "fio-3.99", "libaio")
         )
-    monkeypatch.setattr("stallmark.experiment.runner.find_tool", lambda *, emulated: None)
-    for module in ("storage.probe", "experiment.runner"):  # temporary folders are in memory on some machines
+    monkeypatch.setattr("stallmark.probe.runner.find_tool", lambda *, emulated: None)
+    for module in ("storage.probe", "probe.runner"):  # temporary folders are in memory on some machines
         monkeypatch.setattr(f"stallmark.{module}.refuse_memory", lambda folder: None)
     return asked
 

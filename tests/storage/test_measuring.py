@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from stallmark.errors import StallmarkError
+from stallmark.probe.runner import ProbePlace, record_probe
 from stallmark.probe.summary import SaturationKind, read_probe, summarise_probes
 from stallmark.record.manifest.course import Scenario, Variant
 from stallmark.record.manifest.storage import Asked
@@ -16,7 +17,7 @@ from stallmark.storage.block_devices import InMemory
 from stallmark.storage.emulator import ArrayModel
 from stallmark.storage.emulator.arrays import EmulatedArrays
 from stallmark.storage.fio import PATTERNS, SHORT_STEPS
-from stallmark.storage.probe import ProbePlace, in_steps, measure, record_probe
+from stallmark.storage.probe import in_steps, measure
 from stallmark.storage.probe_file import LEAST_BYTES, ProbeFile, make_probe_file
 from stallmark.storage.programs import can_probe
 

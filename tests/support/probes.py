@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from stallmark.probe.runner import append_step
 from stallmark.record.manifest.storage import Pattern, ProbeResult, ProbeStep
 from stallmark.record.schema import PROBE_TABLES
 from stallmark.record.writer import RecordWriter
-from stallmark.storage.probe import append_step
 from support.manifests import a_manifest
 
 READ = Pattern("8k-random-read", "read", "random", 8192)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stallmark.attach.attach import Request, Wanted, attach
+from stallmark.probe.runner import append_step
 from stallmark.record.formats import import_profile
 from stallmark.record.formats.amounts import Wanted as WantedProfile
 from stallmark.record.profile import ProfiledServer, ProfileManifest, Session
@@ -14,7 +15,6 @@ from stallmark.record.schema import PROBE_TABLES
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.read import read_scenario
 from stallmark.sizing.demand import demand_of
-from stallmark.storage.probe import append_step
 from support.manifests import a_manifest, changed
 from support.probes import of_disks, probe
 from support.recorders import Moment, perfmon_csv

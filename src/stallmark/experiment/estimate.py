@@ -2,14 +2,12 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from stallmark import capabilities
 from stallmark.loaders import loader_for
 from stallmark.scenarios import Titled
 from stallmark.scenarios.load import RawLoad
 from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario, Variant
-from stallmark.scenarios.storage import ProbeScenario
 from stallmark.transactions import find_workload
 
 # The rates by which an experiment's time is estimated before its first run; how fast the data of a workload are built
@@ -174,13 +172,3 @@ def _queries_s(scenario: QueryScenario, variant: Variant, data_bytes: int) -> fl
     query_count = len(asked.only or scenario.query_streams.queries) * len(asked.dop or [None])
     queries = {"power": known, "throughput": known * scenario.streams, "each": query_count}
     return min(asked.timeout, query_s) * sum(queries[phase] for phase in asked.phases)
-
-
-def estimate_probes(scenario: Titled, dialect: str = "postgresql", *, pace: float = 1.0, **_: Any) -> Estimate | None:
-    """Estimate the probes of a scenario. Return None for other scenarios."""
-    if not isinstance(scenario, ProbeScenario):
-        return None
-    asked = scenario.probe
-    load_s = len(asked.steps()) * asked.seconds
-    beside_s = asked.size_bytes / WRITE_BYTES_PER_S + len(asked.steps()) * STEP_S
-    return Estimate(0.0, (load_s + pace * beside_s,) * len(scenario.variants), load_s)

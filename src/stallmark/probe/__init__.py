@@ -8,8 +8,8 @@ CAPABILITY = Capability(
     name="probe",
     commands=(CommandEntry("Measure", "probe", _PROBE, "stallmark.probe.command"),),
     options={"run": "stallmark.probe.command:scenarios"},
-    scenario="stallmark.scenarios.storage:ProbeScenario",
-    estimate="stallmark.experiment.estimate:estimate_probes",
+    scenario="stallmark.probe.scenario:ProbeScenario",
+    estimate="stallmark.probe.scenario:estimate_probes",
     report="stallmark.probe.document:PROBES",
     wording=("stallmark.probe.wording",),
 )

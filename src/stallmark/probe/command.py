@@ -18,8 +18,8 @@ from stallmark.experiment.progress import Show
 
 if TYPE_CHECKING:
     from stallmark.experiment.target import Target
+    from stallmark.probe.scenario import ProbeScenario
     from stallmark.scenarios import Titled
-    from stallmark.scenarios.storage import ProbeScenario
 
 
 @parsing
@@ -61,13 +61,13 @@ def probe(
     to many outstanding I/Os, and removed. Nothing else is ever written: an existing file or device is only read, and
     only with --i-know.
     """
-    from stallmark.experiment.runner import shown_file, step_callback
+    from stallmark.probe.runner import ProbePlace, record_probe, shown_file, step_callback
     from stallmark.record.files import refuse_unwritable
     from stallmark.record.manifest.course import Scenario, Variant
     from stallmark.record.manifest.storage import Asked
     from stallmark.record.writer import experiment_folder
     from stallmark.storage.fio import find_patterns, steps_of
-    from stallmark.storage.probe import ProbePlace, now, record_probe, refuse_memory
+    from stallmark.storage.probe import now, refuse_memory
     from stallmark.storage.probe_file import existing_file
     from stallmark.storage.programs import find_tool
 
@@ -104,7 +104,7 @@ class ProbesOfScenario(OwnExperiment):
     """The probes of a scenario about raw storage."""
 
     def takes(self, scenario: "Titled") -> bool:
-        from stallmark.scenarios.storage import ProbeScenario
+        from stallmark.probe.scenario import ProbeScenario
 
         return isinstance(scenario, ProbeScenario)
 
@@ -118,8 +118,8 @@ class ProbesOfScenario(OwnExperiment):
         as_json: bool,
     ) -> None:
         from stallmark.experiment.estimate import estimate
-        from stallmark.experiment.runner import RawRunner
         from stallmark.experiment.target import home
+        from stallmark.probe.runner import RawRunner
         from stallmark.report.text import experiment
 
         typed = click.get_current_context().get_parameter_source("server") is ParameterSource.COMMANDLINE

@@ -1,30 +1,22 @@
 """A probe: raw storage, measured without a database for its rates, its saturation, and changes over time.
 
-Steps of raw I/O on a file are measured, sure to reach the intended device, and recorded.
+Steps of raw I/O on a file are measured, sure to reach the intended device.
 """
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-import stallmark
-from stallmark.errors import StallmarkError, as_reason
-from stallmark.record.devices import array_name, machine_facts
-from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.course import Scenario, Variant
-from stallmark.record.manifest.storage import Asked, AskedStep, EmulatedArray, ProbePlan, ProbeResult, ProbeStep
+from stallmark.errors import StallmarkError
+from stallmark.record.devices import array_name
+from stallmark.record.manifest.storage import Asked, EmulatedArray, ProbeResult, ProbeStep
 from stallmark.storage.block_devices import InMemory, NoBlockDevice, device_behind, emulated_array_of, read_counters
 from stallmark.storage.direct_io import direct_io, refuse_cached
 from stallmark.storage.probe_file import ProbeFile, make_probe_file
 from stallmark.storage.programs import find_tool
-
-if TYPE_CHECKING:
-    from stallmark.record.writer import RecordWriter
-
-# Measure steps of raw I/O on a file, and make sure that they reach the intended device.
 
 _SEEN = 0.9
 """Share of the probe's I/Os that an emulated array must have counted, or they went elsewhere."""
@@ -184,72 +176,3 @@ def in_steps(
 
 def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-# The record of a probe: a folder as of any run, of kind "probe", whose tables grow step by step.
-
-
-@dataclass(frozen=True)
-class ProbePlace:
-    """The place of a probe: its experiment, its number in it, its scenario and its variant."""
-
-    experiment: str
-    sequence: int
-    scenario: Scenario
-    variant: Variant
-
-
-def record_probe(
-    folder: Path,
-    place: ProbePlace,
-    file: ProbeFile,
-    steps: tuple[Asked, ...],
-    seconds: float,
-    started: str,
-    devices: ProbedArrays | None = None,
-    progress: Progress = lambda number, step: None,
-) -> ProbeResult:
-    """Measure the steps into a new record and return the result. However the probe ends, the record is closed."""
-    empty = result(file, (), started, devices)
-    asked = tuple(AskedStep(pattern=step.pattern.name, outstanding=step.outstanding) for step in steps)
-    manifest = Manifest(
-        kind="probe",
-        stallmark=stallmark.__version__,
-        started=started,
-        experiment=place.experiment,
-        sequence=place.sequence,
-        scenario=place.scenario,
-        variant=place.variant,
-        probe=empty,
-        probe_plan=ProbePlan(seconds=seconds, steps=asked),
-        machine=machine_facts(),
-    )
-    # Imported here, because raw loads import this module and need no tables.
-    from stallmark.record.schema import PROBE_TABLES
-    from stallmark.record.writer import RecordWriter
-
-    writer = RecordWriter(folder, manifest, PROBE_TABLES)
-
-    def keep(number: int, step: ProbeStep) -> None:
-        append_step(writer, step)
-        progress(number, step)
-
-    reason: str | None = "Stallmark ended unexpectedly"
-    try:
-        measured = measure(file, steps, seconds, devices, keep)
-        reason = None
-    except BaseException as error:
-        reason = as_reason(error) or reason
-        raise
-    finally:
-        writer.close(reason)
-    return replace(empty, steps=measured)
-
-
-def append_step(writer: "RecordWriter", step: ProbeStep) -> None:
-    where = {"pattern": step.pattern.name, "outstanding": step.outstanding}
-    figures = {name: getattr(step, name) for name in ("seconds", "ios", "bytes", "mean_ms", "device_bytes")}
-    pattern = {name: getattr(step.pattern, name) for name in ("operation", "order", "block_bytes")}
-    writer.append("probe_steps", [where | pattern | figures])
-    writer.append("probe_histogram", [where | {"ms": ms, "ios": ios} for ms, ios in step.histogram])
-    writer.append("probe_windows", [where | {"t": t, "iops": iops} for t, iops in step.windows])
