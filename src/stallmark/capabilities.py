@@ -51,9 +51,14 @@ class Capability:
     estimate: Place | None = None
     """A function that estimates the experiment of such a scenario; None for any other."""
     report: Place | None = None
-    """The kind (report/kinds.py) of its record, a folder with `<name>.json`, as `stallmark report` shows it."""
+    """The kind (report/kinds.py) of its records, as `stallmark report` shows them. A record is a folder with
+    `<name>.json`, unless the capability has runs."""
+    manifest: Place | None = None
+    """The model of the manifest of its runs, whose `kind` is its name."""
+    tables: Place | None = None
+    """The tables of its runs, by name (record/schema.py: OwnTable)."""
     progress: Place | None = None
-    """A function that returns the lines of `stallmark status` on such a folder while it is made."""
+    """A function that returns the lines of `stallmark status` on a folder with `<name>.json` while it is made."""
     wording: tuple[Place, ...] = ()
     """The modules with the sentences of its findings, as those of report/text/."""
     definition: Place | None = None

@@ -77,6 +77,12 @@ def test_what_is_written_is_read_back(tmp_path):
     assert read_manifest(tmp_path) == WHOLE
 
 
+def test_fields_of_other_kinds_that_older_versions_wrote_are_kept(tmp_path):
+    older = {"probe": None, "probe_plan": None}
+    found = read(tmp_path, DOCUMENT | older)
+    assert found.changed(notes=("two",)).model_dump().items() >= older.items()
+
+
 def test_keys_of_a_scenario_that_no_reader_knows_are_kept_as_they_are(tmp_path):
     said = {
         "name": "HDD",
@@ -128,7 +134,11 @@ def test_what_has_no_format_number_is_damaged(tmp_path, document):
         (("variant", "resource_pool"), {"iops": 100}, r"variant\.resource_pool\.iops"),
         (("scenario", "buffer_pool"), 64, r"scenario\.buffer_pool"),
         (("resumed_after_s",), 2**63, "resumed_after_s"),
-        (("kind",), "probe", "does not fit"),
+        (("kind",), "queries", "does not fit"),
+        (("kind",), "probe", "probe: Field required"),
+        (("kind",), "sizing", "kind"),
+        (("kind",), ["probe"], "kind"),
+        (("probe",), {}, "probe"),
     ],
 )
 def test_a_damaged_field_is_named(tmp_path, path, value, key):
@@ -158,5 +168,5 @@ def test_whatever_one_value_becomes_it_is_read_or_refused_in_a_sentence(tmp_path
 
 def test_a_change_is_checked_as_what_is_read():
     assert WHOLE.changed(notes=["two"]).notes == ("two",) and WHOLE.notes == ("one",)
-    with pytest.raises(ValueError, match="extra"):
+    with pytest.raises(ValueError, match="note"):
         WHOLE.changed(note="of no such name")

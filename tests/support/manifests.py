@@ -13,9 +13,9 @@ from stallmark.record.manifest import Manifest, read_manifest, write_manifest
 STARTED = "2026-01-01T00:00:00+00:00"
 
 
-def a_manifest(**fields: Any) -> Manifest:
+def a_manifest(model: type[Manifest] = Manifest, /, **fields: Any) -> Manifest:
     """Make a manifest; what is not named is as in a run of which nothing is known but when it started."""
-    return Manifest(**{"started": STARTED} | fields)
+    return model(**{"started": STARTED} | fields)
 
 
 def changed(folder: Path, **fields: Any) -> Path:

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stallmark.probe.runner import append_step
+from stallmark.probe.record import ProbeManifest, append_step, begin_record
 from stallmark.record.manifest.storage import Pattern, ProbeResult, ProbeStep
-from stallmark.record.schema import PROBE_TABLES
-from stallmark.record.writer import RecordWriter
 from support.manifests import a_manifest
 
 READ = Pattern("8k-random-read", "read", "random", 8192)
@@ -55,8 +53,8 @@ def write_probe(folder: Path, name: str, result: ProbeResult, sequence: int = 1,
     """Write the record of a probe, as a probe does; one that is not complete was cut."""
     place = {"experiment": "e", "sequence": sequence, "started": result.started, "variant": {"name": name}}
     machine = {"cores": 2, "memory_bytes": 2**34}
-    made = a_manifest(kind="probe", probe=replace(result, steps=()), machine=machine, **place)
-    writer = RecordWriter(folder / f"{sequence:02d}", made, PROBE_TABLES)
+    made = a_manifest(ProbeManifest, probe=replace(result, steps=()), machine=machine, **place)
+    writer = begin_record(folder / f"{sequence:02d}", made)
     for one in result.steps:
         append_step(writer, one)
     writer.close(None if is_complete else "it was cut")

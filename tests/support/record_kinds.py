@@ -5,14 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from stallmark.attach.attach import Request, Wanted, attach
-from stallmark.probe.runner import append_step
+from stallmark.probe.record import ProbeManifest, append_step, begin_record
 from stallmark.record.formats import import_profile
 from stallmark.record.formats.amounts import Wanted as WantedProfile
 from stallmark.record.profile import ProfiledServer, ProfileManifest, Session
 from stallmark.record.profile_tables import ProfileWriter
 from stallmark.record.reader import Record
-from stallmark.record.schema import PROBE_TABLES
-from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.read import read_scenario
 from stallmark.sizing.demand import demand_of
 from support.manifests import a_manifest, changed
@@ -64,8 +62,8 @@ def probed(folder: Path) -> None:
     steps = of_disks(4, 5)
     made = probe(*steps)
     plan = {"seconds": 10.0, "steps": [{"pattern": one.pattern.name, "outstanding": one.outstanding} for one in steps]}
-    manifest = a_manifest(kind="probe", probe=replace(made, steps=()), probe_plan=plan, experiment="p", sequence=1)
-    writer = RecordWriter(folder / "01", manifest, PROBE_TABLES)
+    manifest = a_manifest(ProbeManifest, probe=replace(made, steps=()), probe_plan=plan, experiment="p", sequence=1)
+    writer = begin_record(folder / "01", manifest)
     for step in steps:
         append_step(writer, step)
     writer.close()

@@ -6,10 +6,14 @@ It is made of the schemas that records are written by, so that it cannot differ 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import pyarrow as pa
+from pydantic import TypeAdapter
 
+from stallmark import capabilities
 from stallmark.collectors import OF_STATEMENTS, ON_REQUEST, REGISTRY
 from stallmark.collectors.mssql.io_latency import Volumes
 from stallmark.collectors.sampler import Collector
@@ -20,13 +24,13 @@ from stallmark.record.schema import (
     EXTERNAL,
     MAINTENANCE,
     OWN_STATEMENTS,
-    PROBE_TABLES,
     QUERIES_LEFT,
     RAW_IO,
     SAMPLED,
     STEPS,
     TABLES,
     meaning_of,
+    own_tables,
     unit_of,
 )
 
@@ -39,11 +43,6 @@ _DRIVER = {
     "transaction_io": "I/O of sampled transactions, where the server counts it by session.",
     "collector_cost": "The cost of sampling.",
     "queries": "Queries of decision support, a row each.",
-}
-_PROBE = {
-    "probe_steps": "A probe of raw storage: a row for each pattern and number of I/Os under way.",
-    "probe_histogram": "Its I/Os by how long they took.",
-    "probe_windows": "Its rate over time.",
 }
 _OTHERS = {
     "maintenance": (MAINTENANCE, "Backups, checks and rebuilds beside the users, a row each."),
@@ -196,7 +195,7 @@ def type_of(field: pa.Field) -> str:
 
 
 def tables() -> Iterator[RecordTable]:
-    """Yield every table that a record may have: of the driver, of collectors by engine, and of probes."""
+    """Yield every table that a record may have: of the driver, of collectors by engine, and of capabilities."""
     for name, meaning in _DRIVER.items():
         yield RecordTable(name, "", meaning, TABLES[name])
     for name, (schema, meaning) in _OTHERS.items():
@@ -206,8 +205,8 @@ def tables() -> Iterator[RecordTable]:
         own: Sequence[type[Collector]] = [OF_STATEMENTS[engine]] if engine in OF_STATEMENTS else []
         for kind in {kind.name: kind for kind in (*kinds, *requested, *own, *_ON_WINDOWS.get(engine, ()))}.values():
             yield RecordTable(kind.name, engine, kind.help, pa.schema([*SAMPLED, *kind.columns]))
-    for name, meaning in _PROBE.items():
-        yield RecordTable(name, "", meaning, PROBE_TABLES[name])
+    for name, table in own_tables().items():
+        yield RecordTable(name, "", table.meaning, table.columns)
 
 
 def profile_tables() -> Iterator[RecordTable]:
@@ -223,7 +222,7 @@ def in_json() -> dict[str, Any]:
     """Return the tables that records hold, and the JSON schemas of the manifests."""
     return {
         "tables": [table.facts() for table in tables()],
-        "manifest": Manifest.model_json_schema(),
+        "manifest": TypeAdapter(reduce(or_, capabilities.parts("manifest"), Manifest)).json_schema(),
         "profile_tables": [table.facts() for table in profile_tables()],
         "profile": profile.ProfileManifest.model_json_schema(),
     }

@@ -11,5 +11,7 @@ CAPABILITY = Capability(
     scenario="stallmark.probe.scenario:ProbeScenario",
     estimate="stallmark.probe.scenario:estimate_probes",
     report="stallmark.probe.document:PROBES",
+    manifest="stallmark.probe.record:ProbeManifest",
+    tables="stallmark.probe.record:TABLES",
     wording=("stallmark.probe.wording",),
 )

@@ -10,15 +10,14 @@ from stallmark import format
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.experiment.manifest import EndNote
 from stallmark.experiment.progress import Show
+from stallmark.probe.record import AskedStep, ProbeManifest, ProbePlan, append_step, begin_record
 from stallmark.probe.scenario import ProbeScenario, ProbeVariant
 from stallmark.processes import SHARED_MEMORY, temporary_name
 from stallmark.record.devices import machine_facts
 from stallmark.record.files import refuse_unwritable
-from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Scenario, Variant
-from stallmark.record.manifest.storage import Asked, AskedStep, ProbePlan, ProbeResult, ProbeStep
-from stallmark.record.schema import PROBE_TABLES
-from stallmark.record.writer import RecordWriter, experiment_folder, folder_of
+from stallmark.record.manifest.storage import Asked, ProbeResult, ProbeStep
+from stallmark.record.writer import experiment_folder, folder_of
 from stallmark.storage.emulator.arrays import EmulatedArrays
 from stallmark.storage.probe import ProbedArrays, Progress, measure, now, refuse_memory, result
 from stallmark.storage.probe_file import ProbeFile, make_probe_file
@@ -48,8 +47,7 @@ def record_probe(
     """Measure the steps into a new record and return the result. However the probe ends, the record is closed."""
     empty = result(file, (), started, devices)
     asked = tuple(AskedStep(pattern=step.pattern.name, outstanding=step.outstanding) for step in steps)
-    manifest = Manifest(
-        kind="probe",
+    manifest = ProbeManifest(
         stallmark=stallmark.__version__,
         started=started,
         experiment=place.experiment,
@@ -60,7 +58,7 @@ def record_probe(
         probe_plan=ProbePlan(seconds=seconds, steps=asked),
         machine=machine_facts(),
     )
-    writer = RecordWriter(folder, manifest, PROBE_TABLES)
+    writer = begin_record(folder, manifest)
 
     def keep(number: int, step: ProbeStep) -> None:
         append_step(writer, step)
@@ -76,15 +74,6 @@ def record_probe(
     finally:
         writer.close(reason)
     return replace(empty, steps=measured)
-
-
-def append_step(writer: RecordWriter, step: ProbeStep) -> None:
-    where = {"pattern": step.pattern.name, "outstanding": step.outstanding}
-    figures = {name: getattr(step, name) for name in ("seconds", "ios", "bytes", "mean_ms", "device_bytes")}
-    pattern = {name: getattr(step.pattern, name) for name in ("operation", "order", "block_bytes")}
-    writer.append("probe_steps", [where | pattern | figures])
-    writer.append("probe_histogram", [where | {"ms": ms, "ios": ios} for ms, ios in step.histogram])
-    writer.append("probe_windows", [where | {"t": t, "iops": iops} for t, iops in step.windows])
 
 
 # The runner of a scenario: every variant is probed.

@@ -19,6 +19,7 @@ from typing import Any
 from stallmark.analysis.cautions import page_cache_cautions
 from stallmark.analysis.finding import Finding, Kind, caution, early_ends, info
 from stallmark.analysis.probe_comparison import ProbeKind, is_sustained
+from stallmark.probe.record import read_probe
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.storage import PERCENTILES, Pattern, ProbeResult, ProbeStep
 from stallmark.record.reader import Record
@@ -242,25 +243,6 @@ def summarise_probes(records: Sequence[Record], map_runs: Callable[..., Iterable
         findings=list(_findings(runs)),
         cautions=list(_cautions(runs)),
     )
-
-
-def read_probe(record: Record) -> ProbeResult:
-    histograms, windows = defaultdict(list), defaultdict(list)
-    for row in record.table("probe_histogram").to_pylist():
-        histograms[row["pattern"], row["outstanding"]].append((row["ms"], row["ios"]))
-    for row in record.table("probe_windows").to_pylist():
-        windows[row["pattern"], row["outstanding"]].append((row["t"], row["iops"]))
-    steps = []
-    for row in record.table("probe_steps").to_pylist():
-        counted = row.get("device_bytes")  # older records lack it
-        key = row["pattern"], row["outstanding"]
-        pattern = Pattern(row["pattern"], row["operation"], row["order"], row["block_bytes"])
-        figures = (row["seconds"], row["ios"], row["bytes"], row["mean_ms"])
-        steps.append(
-            ProbeStep(pattern, row["outstanding"], *figures, tuple(histograms[key]), tuple(windows[key]), counted)
-        )
-    assert record.manifest.probe  # every probe's record has it
-    return replace(record.manifest.probe, steps=tuple(steps))
 
 
 def _read_run(record: Record) -> ProbeRun:

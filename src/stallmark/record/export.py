@@ -16,7 +16,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.files import read
 from stallmark.record.histogram import VALUES_US, expand
 from stallmark.record.reader import TableFolder
-from stallmark.record.schema import STANDARD_TABLES, column, meaning_of, unit_of
+from stallmark.record.schema import column, meaning_of, standard_tables, unit_of
 from stallmark.redact import FIGURE, FORMULA
 
 COLUMNS = "columns.csv"
@@ -64,7 +64,7 @@ def _export(record: TableFolder, folder: Path) -> Iterator[Path]:
 
 def _with_units(name: str, schema: pa.Schema) -> pa.Schema:
     """Return the schema with the units of columns from older records filled in."""
-    known = STANDARD_TABLES.get(name, pa.schema([]))
+    known = standard_tables().get(name, pa.schema([]))
     return pa.schema(
         [known.field(field.name) if not field.metadata and field.name in known.names else field for field in schema]
     )

@@ -197,6 +197,12 @@ def read_json(path: Path, *, absent: str, remedy: str) -> Any:
 def read_model(kind: type[Model], folder: Path, file: str, title: str, known: int, remedy: str) -> Model:
     """Return the model in the one file that makes a folder a `title`. Raise StallmarkError naming the file and the
     invalid key, or the format if it is not the `known` one."""
+    return as_model(kind, read_format(folder, file, title, known, remedy), folder / file, remedy)
+
+
+def read_format(folder: Path, file: str, title: str, known: int, remedy: str) -> dict[str, Any]:
+    """Return the content of the one file that makes a folder a `title`. Raise StallmarkError if its format is not the
+    `known` one."""
     path = folder / file
     content = read_json(path, absent=f"{folder} is not a {title}: it has no {file}.", remedy=remedy)
     format = content.get("format") if isinstance(content, dict) else None
@@ -209,6 +215,11 @@ def read_model(kind: type[Model], folder: Path, file: str, title: str, known: in
             f"{folder} has {title} format {format} and this version reads format {known}: {advice}, or read it with "
             "the Stallmark that made it."
         )
+    return content
+
+
+def as_model(kind: type[Model], content: Any, path: Path, remedy: str) -> Model:
+    """Return the content of a file as a model. Raise StallmarkError naming the file and the invalid key."""
     try:
         return kind.model_validate(content)
     except ValidationError as error:

@@ -22,25 +22,24 @@ from stallmark.record.schema import (
     QUERIES,
     QUERIES_LEFT,
     RAW_IO,
-    STANDARD_TABLES,
     TABLES,
+    own_tables,
 )
 
 TEXTS: Final = frozenset((
     "application", "blocked", "blocker", "capture", "code", "collector", "commit_mode", "counter", "database", "entity",
     "epoch", "error", "error_class", "event", "graph", "handle", "happened", "instance", "isolation", "kind",
-    "load", "log_time", "message", "object", "operation", "order", "others", "page_type", "path", "pattern",
+    "load", "log_time", "message", "object", "operation", "others", "page_type", "path",
     "phase", "plan", "plan_hash", "planned", "procedure", "process", "query", "relation", "replica", "resources",
     "reuse_wait", "role", "session", "source", "state", "statement", "statistic", "table", "text", "transaction",
     "unit", "victim", "volume", "wait", "wait_capture", "wait_class", "wait_type",
 ))  # fmt: skip
-"""The columns of text, in whatever table."""
+"""The columns of text, in whatever table; the tables of capabilities have others."""
 _NEVER_NULL: Final = frozenset(("second", "t", "samples", "polls"))
 _EITHER: Final = frozenset(("type", "wait_ms"))
 _LISTS = ("_gaps", "_counts")
 _ADDED_LATER: Final = {name: frozenset(("load", "machine", "due_s")) for name in TABLES} | {
     "transaction_io": frozenset(("load", "writes")),
-    "probe_steps": frozenset(("device_bytes",)),
     "raw_io": frozenset(("waiting_gaps", "waiting_counts")),
 }
 """Columns that older records lack, by table."""
@@ -61,12 +60,11 @@ _UNKNOWN: Final = {
     "transaction_io": frozenset(("read_us", "writes")),
     "queries": frozenset(QUERIES.names) - {"phase", "stream", "position", "query", "started_s", "seconds"},
     "maintenance": frozenset(("error",)),
-    "probe_steps": frozenset(("device_bytes",)),
     "queries_left": frozenset(("started_s",)),
     "raw_io": _ADDED_LATER["raw_io"],
 }
 """Columns that may be null, of our own tables."""
-_OWN: Final = STANDARD_TABLES | {
+_OWN: Final = TABLES | {
     "raw_io": RAW_IO,
     "maintenance": MAINTENANCE,
     "queries_left": QUERIES_LEFT,
@@ -78,12 +76,12 @@ def wrong_columns(table: str, schema: pa.Schema) -> str | None:
     """Return the fault in the columns of a table, or None without one."""
     if len(set(schema.names)) < len(schema.names):
         return "it has a column twice"
-    own = EXTERNAL if table.startswith("external_") else _OWN.get(table)
+    own = EXTERNAL if table.startswith("external_") else _columns(table)
     for name in _NEEDED.get(table, ()):
         if name not in schema.names:
             return f"it has no column {name}"
     for field in own or ():
-        if field.name not in schema.names and field.name not in _ADDED_LATER.get(table, ()):
+        if field.name not in schema.names and field.name not in _added_later(table):
             return f"it has no column {field.name}"
         # A column without any value has no type to check.
         if field.name not in schema.names or _is_empty(table, schema.field(field.name)):
@@ -95,10 +93,12 @@ def wrong_columns(table: str, schema: pa.Schema) -> str | None:
 
 def wrong_rows(table: str, rows: pa.RecordBatch) -> str | None:
     """Return the fault in some columns of a table, or None without one."""
+    own = own_tables().get(table)
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         if _is_empty(table, rows.schema.field(name)):
             continue
-        if not _is_as_named(name, column.type):
+        declared = own.columns if own and name in own.columns.names else None
+        if not (_alike(declared.field(name).type, column.type) if declared else _is_as_named(name, column.type)):
             return f"its column {name} is {column.type}"
         if column.null_count and not may_be_null(table, name):
             return f"its column {name} has rows without a value"
@@ -111,7 +111,7 @@ def wrong_rows(table: str, rows: pa.RecordBatch) -> str | None:
             return f"its column {name} has a value without bounds"
         if kinds.is_list(column.type) and column.flatten().null_count:
             return f"its column {name} has buckets without a value"
-        reads = _READS.get((table, name))
+        reads = _is_positive if own and name in own.positive else _READS.get((table, name))
         if reads and not all(map(reads, column.unique().drop_null().to_pylist())):
             return f"its column {name} has what no run writes"
     return None
@@ -136,17 +136,26 @@ _READS: Final[Mapping[tuple[str, str], Callable[[Any], object]]] = {
     ("queries", "phase"): re.compile("power|throughput|each|concurrent|beside").fullmatch,
     ("queries", "query"): re.compile(r"Q([1-9]|1\d|2[0-2])|RF[12]").fullmatch,
     ("queries", "wait_ms"): _is_waits,
-    # A probe refuses a step in which no I/O ended.
-    **{("probe_steps", name): _is_positive for name in ("outstanding", "seconds", "ios", "mean_ms")},
 }
 """The columns whose values are checked one by one."""
+
+
+def _columns(table: str) -> pa.Schema | None:
+    """Return the columns of a table of ours, or None for one of a collector."""
+    own = own_tables().get(table)
+    return own.columns if own else _OWN.get(table)
+
+
+def _added_later(table: str) -> frozenset[str]:
+    own = own_tables().get(table)
+    return own.added_later if own else _ADDED_LATER.get(table, frozenset())
 
 
 def may_be_null(table: str, column: str) -> bool:
     """Return True if a column may lack values: in collectors' tables all columns may, except the times and counts of
     sampling."""
-    own = table in _OWN or table.startswith("external_")
-    may = {*_UNKNOWN.get(table, ()), *_ADDED_LATER.get(table, ())}
+    own = _columns(table) is not None or table.startswith("external_")
+    may = {*_UNKNOWN.get(table, ()), *_added_later(table)}
     return column not in _NEVER_NULL and (not own or column in may)
 
 

@@ -20,7 +20,7 @@ from stallmark.record.manifest.course import TableFile
 from stallmark.record.manifest.workload import Load, Search, Step, application, ended_early
 from stallmark.record.plausible import wrong_columns, wrong_rows
 from stallmark.record.profile import ProfileManifest
-from stallmark.record.schema import STANDARD_TABLES
+from stallmark.record.schema import standard_tables
 from stallmark.record.table_file import (
     LEAVE_OUT,
     Extent,
@@ -276,7 +276,7 @@ class Record(TableFolder):
 
 
 def _empty(name: str) -> pa.Table:
-    return STANDARD_TABLES[name].empty_table() if name in STANDARD_TABLES else pa.table({})
+    return standard_tables().get(name, pa.schema([])).empty_table()
 
 
 def find_records(paths: Sequence[Path]) -> list[Record]:
@@ -326,7 +326,9 @@ def _missing_record_message(path: Path) -> str:
 
 def other_kind(folder: Path) -> str | None:
     """Return the capability whose record a folder is, as `profile`, or None if it is not one. It may not be there."""
-    return next((name for name in capabilities.NAMES if (folder / f"{name}.json").is_file()), None)
+    with_runs = {capability.name for capability in capabilities.installed() if capability.manifest}
+    names = (name for name in capabilities.NAMES if name not in with_runs)
+    return next((name for name in names if (folder / f"{name}.json").is_file()), None)
 
 
 def _identity(record: Record) -> Any:

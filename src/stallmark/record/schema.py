@@ -4,9 +4,14 @@ All times in tables are seconds since the start of the run on the monotonic cloc
 fall in (`second`). The manifest gives that start in UTC.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 import pyarrow as pa
+
+from stallmark import capabilities
 
 ROWS_AT_ONCE, BYTES_AT_ONCE = 1 << 16, 1 << 26  # a day's table does not fit in memory
 
@@ -196,38 +201,6 @@ RAW_IO = pa.schema(
 )  # fmt: skip
 """Raw loads beside the users, a row for each second in which a cell's program ran; the table is there where a run has
 such loads. The program reports about every second, and its I/Os are taken to be spread evenly between two reports."""
-_PATTERN = column("pattern", pa.string(), 'as the scenario names it: "8k-random-read"')
-_OUTSTANDING = column("outstanding", pa.int32(), "under way at once", "I/Os")
-PROBE_STEPS = pa.schema(
-    [
-        _PATTERN,
-        column("operation", pa.string(), "read or write"),
-        column("order", pa.string(), "random or sequential"),
-        column("block_bytes", pa.int64(), "size of an I/O"),
-        _OUTSTANDING,
-        column("seconds", pa.float64(), "length of the step", "s"),
-        column("ios", pa.int64(), "ended in it", "I/Os"),
-        column("bytes", pa.int64(), "read or written in it", "bytes"),
-        column("mean_ms", pa.float64(), "from issuing an I/O to its end, mean"),
-        column("device_bytes", pa.int64(), "counted by the block device meanwhile, in this direction", "bytes"),
-    ]
-)
-PROBE_HISTOGRAM = pa.schema(
-    [
-        _PATTERN,
-        _OUTSTANDING,
-        column("ms", pa.float64(), "time of an I/O, two significant digits", "ms"),
-        column("ios", pa.int64(), "that took this long", "I/Os"),
-    ]
-)
-PROBE_WINDOWS = pa.schema(
-    [
-        _PATTERN,
-        _OUTSTANDING,
-        column("t", pa.float64(), "end of the window, since the step began", "s"),
-        column("iops", pa.float64(), "ended in the window", "I/Os per second"),
-    ]
-)
 SAMPLED = [
     column("t", pa.float64(), "middle of the call that read the row, since the run's start", "s"),
     column("took_s", pa.float32(), "length of that call"),
@@ -262,14 +235,31 @@ TABLES: dict[str, pa.Schema] = {
     "collector_cost": COLLECTOR_COST,
     "queries": QUERIES,
 }
-PROBE_TABLES: dict[str, pa.Schema] = {
-    "probe_steps": PROBE_STEPS,
-    "probe_histogram": PROBE_HISTOGRAM,
-    "probe_windows": PROBE_WINDOWS,
-}
-"""The tables of a probe of raw storage, which has no others."""
-STANDARD_TABLES = TABLES | PROBE_TABLES
-"""The tables that every run of one kind or another has; others depend on what is sampled or loaded."""
+
+
+@dataclass(frozen=True)
+class OwnTable:
+    """A table of the runs of a capability."""
+
+    meaning: str
+    columns: pa.Schema
+    added_later: frozenset[str] = frozenset()
+    """Columns that older records lack, and that may be null."""
+    positive: frozenset[str] = frozenset()
+    """Columns that have only values above 0."""
+
+
+@cache
+def own_tables() -> Mapping[str, OwnTable]:
+    """Return the tables of the runs of capabilities, by name."""
+    return {name: table for tables in capabilities.parts("tables") for name, table in tables.items()}
+
+
+def standard_tables() -> dict[str, pa.Schema]:
+    """Return the tables that every run of one kind or another has; others depend on what is sampled or loaded."""
+    return TABLES | {name: table.columns for name, table in own_tables().items()}
+
+
 STEPS = pa.schema(
     [
         column("run", pa.string(), "name of the run"),

@@ -1,17 +1,18 @@
 """The manifest of a run record: everything that decides its figures, and no secret.
 
-One model for runs of transactions, runs of queries and probes of storage; what a kind of run lacks is
-None or empty. Its parts are in the modules beside. `manifest.json` is replaced whole with every change, and nothing
-else reads or writes it.
+One model for runs of transactions and of queries; what a kind of run lacks is None or empty. The runs of a capability
+have a model that adds fields to it. Its parts are in the modules beside. `manifest.json` is replaced whole with every
+change, and nothing else reads or writes it.
 """
 
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from stallmark.errors import with_path
-from stallmark.record.files import as_text, read_model, write_whole
+from stallmark import capabilities
+from stallmark.errors import StallmarkError, with_path
+from stallmark.record.files import as_model, as_text, read_format, write_whole
 from stallmark.record.manifest.course import (
     Collector,
     Condition,
@@ -33,16 +34,7 @@ from stallmark.record.manifest.course import (
     Unheard,
     Variant,
 )
-from stallmark.record.manifest.storage import (
-    Array,
-    Devices,
-    HookResult,
-    Precondition,
-    ProbePlan,
-    ProbeResult,
-    Probes,
-    ServiceLevelObjective,
-)
+from stallmark.record.manifest.storage import Array, Devices, HookResult, Precondition, Probes, ServiceLevelObjective
 from stallmark.record.manifest.workload import Load, Queries, Search, Step, Workload
 
 FORMAT: Final = 2
@@ -60,8 +52,11 @@ class Manifest(ManifestPart):
         tables: the tables that were completely written.
     """
 
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, None] = Field(init=False)
+    """Fields of another kind of run, which older versions wrote in all."""
     format: Literal[2] = FORMAT
-    kind: Literal["transactions", "queries", "probe"] = "transactions"
+    kind: Literal["transactions", "queries"] = "transactions"
     status: Literal["running", "complete", "incomplete"] = "running"
     incomplete_because: str | None = None
     stallmark: str = ""
@@ -92,9 +87,6 @@ class Manifest(ManifestPart):
     hook: HookResult | None = None
     precondition: Precondition | None = None
     probes: Probes = Probes()
-    probe: ProbeResult | None = None
-    """The tool, device and file of a probe; its steps are in the tables."""
-    probe_plan: ProbePlan | None = None
     collectors: dict[str, Collector] = {}
     conditions: tuple[Condition, ...] = ()
     machine: Machine = Machine()
@@ -120,7 +112,7 @@ class Manifest(ManifestPart):
 
     @model_validator(mode="after")
     def _has_what_its_kind_needs(self) -> Self:
-        if (self.kind == "probe") != (self.probe is not None) or (self.kind == "queries") != (self.queries is not None):
+        if (self.kind == "queries") != (self.queries is not None):
             raise ValueError(f"kind {self.kind} does not fit the rest")
         if any(len(load.counts) != len(self.steps) for load in self.loads):
             raise ValueError("a load lacks its size in a step")
@@ -135,7 +127,13 @@ _REMEDY = "restore it, or leave this record out"
 
 def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a record's folder; raise StallmarkError, which names the file and the key at fault."""
-    return read_model(Manifest, folder, FILE, "run record", FORMAT, _REMEDY)
+    content = read_format(folder, FILE, "run record", FORMAT, _REMEDY)
+    kind = content.get("kind", "transactions")
+    if kind in capabilities.missing(capabilities.NAMES):
+        raise StallmarkError(
+            f"{folder} is a {kind}, which this installation does not support: read it with a complete installation."
+        )
+    return as_model(capabilities.part(kind, "manifest") or Manifest, content, folder / FILE, _REMEDY)
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

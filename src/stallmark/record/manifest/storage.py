@@ -283,15 +283,3 @@ class Probes(ManifestPart):
 
     before: ProbeResult | None = None
     after: ProbeResult | None = None
-
-
-class AskedStep(ManifestPart):
-    pattern: str
-    outstanding: int
-
-
-class ProbePlan(ManifestPart):
-    """The planned steps of a probe, each of `seconds`."""
-
-    seconds: float
-    steps: tuple[AskedStep, ...]
