@@ -11,20 +11,21 @@ from support.traces import FILES, MIB, PAGE, READ, SYNC, TRUTH, WRITE, make_pool
 
 from stallmark.analysis.finding import Severity
 from stallmark.analysis.locality import (
-    OF_BROKERAGE,
+    PUBLISHED,
     Locality,
     LocalityKind,
     PoolReads,
     Quantity,
     characterise,
-    published_for,
     reads_at,
     slope_of,
 )
 from stallmark.analysis.locality_trace import COLD, stack_distances
 from stallmark.errors import StallmarkError
+from stallmark.record.manifest.workload import Workload
 from stallmark.record.reader import find_records
 from stallmark.stats.thresholds import SHARE_SAMPLES
+from stallmark.transactions import WORKLOADS, find_workload
 
 PAGES = sum(file[4] for file in FILES) // PAGE
 BEGIN, END = 5, 35  # of the measured interval
@@ -215,15 +216,18 @@ def test_the_slope_of_a_power_law_is_its_power(shares, power, level):
 
 
 def test_published_figures_are_of_the_brokerage_alone():
-    assert published_for("bank") == published_for("mail") == ()
-    by_quantity = {one.quantity: one for one in published_for("brokerage")}
+    published = {name: PUBLISHED.get(find_workload(name).derived_from, ()) for name in WORKLOADS}
+    assert {name for name, figures in published.items() if figures} == {"brokerage"} and None not in PUBLISHED
+    older = {name: Workload(name=name).benchmark for name in ("bank", "brokerage", "mail", "warehouse", "bank+mail")}
+    assert older == {name: find_workload(name).derived_from for name in older}
+    by_quantity = {one.quantity: one for one in published["brokerage"]}
     assert set(by_quantity) == set(Quantity) and by_quantity[Quantity.SLOPE].low == -0.5
     assert by_quantity[Quantity.READ_WRITE].low == 9.7
     assert (by_quantity[Quantity.READ_BYTES].low, by_quantity[Quantity.READ_BYTES].high) == (8100, 8200)
     assert dict(by_quantity[Quantity.MISSES].points) == {
         0.027: 0.666, 0.059: 0.56, 0.076: 0.47, 0.083: 0.44, 0.088: 0.41, 0.53: 0.001,
     }  # fmt: skip
-    assert all(one.source and one.of for one in OF_BROKERAGE)
+    assert all(one.source and one.of for one in published["brokerage"])
 
 
 # Stack distances, against a list that is kept in the order of use

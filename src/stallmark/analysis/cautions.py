@@ -28,9 +28,6 @@ from stallmark.stats.thresholds import (
 IO_METHOD, IN_THE_SESSION = "io_method", "sync"
 """PostgreSQL's setting from version 18 on, and its value if each session does its own reads and waits for them."""
 
-_DERIVED_FROM = {"bank": "TPC-B", "brokerage": "TPC-E", "mail": "Jetstress", "warehouse": "TPC-H"}
-"""The benchmarks of workloads in older records, which do not name them."""
-
 
 class CautionKind(Kind):
     EMULATED = "emulated_device"
@@ -148,9 +145,9 @@ def _steadiness(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 
 
 def _load(runs: Sequence[RunSummary]) -> Iterator[Finding]:
-    workloads = {run.manifest.workload.name: run.manifest.workload.derived_from for run in runs}
-    for name, noted in sorted(workloads.items()):
-        if model := noted or _DERIVED_FROM.get(name):
+    workloads = {run.manifest.workload.name: run.manifest.workload.benchmark for run in runs}
+    for name, model in sorted(workloads.items()):
+        if model:
             yield caution(CautionKind.DERIVED, workload=name, model=model)
     alone = [run.manifest for run in runs if not run.manifest.load_machines]
     if any(_is_seen(run.collectors.get("host")) for run in alone):

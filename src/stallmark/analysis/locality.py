@@ -1,6 +1,6 @@
 """The way a load reads: over the sizes of its buffer pool, and compared with published figures of such loads."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -41,7 +41,8 @@ class LocalityKind(Kind):
     INVALID = "reads_of_invalid_run"
 
 
-# Published figures on how brokerage loads and production databases read, to be shown beside those of the brokerage.
+# Published figures on how a benchmark and production databases read, to be shown beside those of a workload that is
+# derived from the benchmark.
 
 
 class Quantity(StrEnum):
@@ -71,22 +72,20 @@ class Published:
 
 _HITS = ((0.027, 0.334), (0.059, 0.44), (0.076, 0.53), (0.083, 0.56), (0.088, 0.59), (0.53, 0.999))
 
-OF_BROKERAGE = (
-    Published(Quantity.SLOPE, "ten production databases", "Hsu, Smith, Young: ACM TODS 26 (2001)", -0.5, -0.5),
-    Published(
-        Quantity.MISSES,
-        "DBT-5, PostgreSQL 18.4, 300 days",
-        "github.com/markwkm/dbt5-sizing-exercise",
-        points=tuple((pool, round(1 - hits, 3)) for pool, hits in _HITS),
-    ),
-    Published(Quantity.READ_WRITE, "TPC-E", "Chen et al.: SIGMOD Record 39 (2010)", 9.7, 9.7),
-    Published(Quantity.READ_BYTES, "a TPC-E-like load", "Demartek for HPE", 8100, 8200),
-)
-
-
-def published_for(workload: str) -> tuple[Published, ...]:
-    """Return the figures published on the kind of load that a workload is; empty for most."""
-    return OF_BROKERAGE if workload == "brokerage" else ()
+PUBLISHED: Mapping[str | None, tuple[Published, ...]] = {
+    "TPC-E": (
+        Published(Quantity.SLOPE, "ten production databases", "Hsu, Smith, Young: ACM TODS 26 (2001)", -0.5, -0.5),
+        Published(
+            Quantity.MISSES,
+            "DBT-5, PostgreSQL 18.4, 300 days",
+            "github.com/markwkm/dbt5-sizing-exercise",
+            points=tuple((pool, round(1 - hits, 3)) for pool, hits in _HITS),
+        ),
+        Published(Quantity.READ_WRITE, "TPC-E", "Chen et al.: SIGMOD Record 39 (2010)", 9.7, 9.7),
+        Published(Quantity.READ_BYTES, "a TPC-E-like load", "Demartek for HPE", 8100, 8200),
+    )
+}
+"""Figures by benchmark; most have none."""
 
 
 # Reads per transaction over the size of the pool: measured in runs, estimated from a trace, and the slope of both.
@@ -257,7 +256,7 @@ def characterise(records: Sequence[Record], map_runs: Callable[..., Iterable[Run
         by_transaction=[
             reads if reads.counted >= SHARE_SAMPLES else replace(reads, share=None) for reads in step.reads
         ],
-        published=published_for(manifest.workload.name or ""),
+        published=PUBLISHED.get(manifest.workload.benchmark, ()),
         findings=[],
         cautions=list(_invalid_runs(steps)),
     )

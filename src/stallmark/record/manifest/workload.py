@@ -234,6 +234,10 @@ class Statement(ManifestPart):
     text: str
 
 
+_DERIVED_FROM = {"bank": "TPC-B", "brokerage": "TPC-E", "mail": "Jetstress", "warehouse": "TPC-H"}
+"""The benchmarks of workloads in older records, which do not name them."""
+
+
 class Workload(ManifestPart):
     """The workload of a run.
 
@@ -270,6 +274,11 @@ class Workload(ManifestPart):
             return given
         history = trade_history(given.get("name"), given.get("scale"))
         return given | {"trades_per_account": history.trades_per_account} if history else given
+
+    @property
+    def benchmark(self) -> str | None:
+        """Return the benchmark it is derived from, also for an older record."""
+        return self.derived_from or _DERIVED_FROM.get(self.name)
 
 
 class Queries(ManifestPart):
