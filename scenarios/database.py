@@ -20,6 +20,7 @@ from stallmark.engines.abilities import BackupOptions
 from stallmark.engines.mssql.server import LEAST_LEVEL, WHY_LEAST_LEVEL
 from stallmark.loaders import checked_seed, loader_for
 from stallmark.quantities import Seconds, Size, SizeOrZero, parse_size
+from stallmark.record.manifest.workload import TradeHistory, trade_history
 from stallmark.scenarios import Section, refusing
 from stallmark.schema import placement
 from stallmark.transactions import WORKLOADS, define, find_workload, known_name
@@ -123,6 +124,11 @@ class WorkloadChoice(Section):
         if given and "name" in info.data and not find_workload(info.data["name"]).users.has_local_customers:
             raise ValueError(f"{info.data['name']} has no customers to divide among load machines: remove locality")
         return given
+
+    @property
+    def history(self) -> TradeHistory | None:
+        """Return the history of trades in the database, or None without one."""
+        return trade_history(self.name, self.scale)
 
     def deck(self) -> dict[str, int]:
         """Return the cards of each transaction that users may start."""

@@ -19,7 +19,7 @@ from stallmark.record.devices import dram_of, flash_of, is_data_emulated
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Server
 from stallmark.record.manifest.storage import IoLimit, Role
-from stallmark.record.manifest.workload import TradeHistory, trade_history
+from stallmark.record.manifest.workload import TradeHistory
 from stallmark.stats.thresholds import (
     ABOVE,
     AUTOVACUUM_READS,
@@ -83,8 +83,8 @@ class HistoryKind(Kind):
 
 def shallow_histories(manifests: Sequence[Manifest]) -> Iterator[Finding]:
     """Yield a caution for each scale on which memory or flash was varied and the history is too short for it."""
-    for same in group(manifests, _history):
-        if shallow := shallow_history(_history(same[0]), _varied_layers(same), same[0].server.product):
+    for same in group(manifests, lambda manifest: manifest.workload.history):
+        if shallow := shallow_history(same[0].workload.history, _varied_layers(same), same[0].server.product):
             yield shallow
 
 
@@ -102,10 +102,6 @@ def shallow_history(history: TradeHistory | None, varied: Sequence[Varied], prod
         with_customers=DEEP_CUSTOMERS,
         least_bytes=DEEP_BYTES.get(product),
     )
-
-
-def _history(manifest: Manifest) -> TradeHistory | None:
-    return trade_history(manifest.workload.name, manifest.workload.scale)
 
 
 def _varied_layers(manifests: Sequence[Manifest]) -> list[Varied]:

@@ -17,7 +17,6 @@ from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.workload import trade_history
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import SHARE_SAMPLES
 
@@ -265,8 +264,7 @@ def characterise(records: Sequence[Record], map_runs: Callable[..., Iterable[Run
     locality.cautions.extend(_cautions(locality, unused))
     if step.storage.writes_partial:
         locality.cautions.append(step.storage.writes_partial)
-    history = trade_history(manifest.workload.name, manifest.workload.scale)
-    if shallow := shallow_history(history, ("memory", "flash"), manifest.server.product):
+    if shallow := shallow_history(manifest.workload.history, ("memory", "flash"), manifest.server.product):
         locality.cautions.append(shallow)
     return locality
 

@@ -47,7 +47,6 @@ def build(choice, scenario, target, workers: int | None, part: str | None, quiet
     """
     from stallmark.experiment.target import arrangement, locations
     from stallmark.loaders import BatchShare, databases, ledger
-    from stallmark.record.manifest.workload import trade_history
     from stallmark.report.text import depth
     from stallmark.schema.deploy import telling_blockers
     from stallmark.transactions import find_workload
@@ -65,7 +64,7 @@ def build(choice, scenario, target, workers: int | None, part: str | None, quiet
             )  # fmt: skip
         # Shown, because compressible pages would flatter arrays that compress.
         ratio = entry.compressibility if (entry := ledger.read(engine)) else None
-    history = trade_history(choice.name, choice.scale)
+    history = choice.history
     if as_json:
         trades = {"trades_per_account": history.trades_per_account} if history else {}
         click.echo(json.dumps(vars(result) | {"compressibility": ratio, "scale": choice.scale} | trades))

@@ -47,13 +47,12 @@ def list_scenarios(scenarios: tuple[str, ...], as_json: bool) -> None:
 
 def _history(scenario) -> dict[str, str | float]:
     """Return the depth of the brokerage's history; nothing for a scenario without a brokerage."""
-    from stallmark.record.manifest.workload import trade_history
     from stallmark.report.text import history_line
     from stallmark.scenarios.model import AnyScenario
 
     if not isinstance(scenario, AnyScenario):
         return {}
-    history = trade_history(scenario.contents.name, scenario.contents.scale)
+    history = scenario.contents.history
     if history is None:
         return {}
     return {"history": history_line(history), "trades_per_account": history.trades_per_account}

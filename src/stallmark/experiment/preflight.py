@@ -19,7 +19,6 @@ from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import expected_bytes
 from stallmark.processes import most_open_files
 from stallmark.record.files import refuse_unwritable
-from stallmark.record.manifest.workload import trade_history
 from stallmark.scenarios.load import RawLoad, UsersLoad
 from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario
 from stallmark.scenarios.variant import OwnReset, Variant
@@ -123,13 +122,13 @@ def advice_on_pools(scenario: AnyScenario, engine: Engine, loaded_bytes: int | N
 def caution_on_history(scenario: AnyScenario, engine: Engine) -> Finding | None:
     """Return the caution of the report on a history too short for what the variants differ in. The record needs no note
     of it: the report has it from the scale."""
-    contents, variants = scenario.contents, scenario.variants
+    variants = scenario.variants
     varied: list[Varied] = []
     if scenario.curve or len(set(map(scenario.pool_of, variants))) > 1:
         varied.append("memory")
     if len({_flash(scenario, variant) for variant in variants}) > 1:
         varied.append("flash")
-    return shallow_history(trade_history(contents.name, contents.scale), varied, engine.identity().product)
+    return shallow_history(scenario.contents.history, varied, engine.identity().product)
 
 
 def _flash(scenario: AnyScenario, variant: Variant) -> tuple[int | None, ...]:

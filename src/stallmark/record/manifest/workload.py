@@ -276,6 +276,11 @@ class Workload(ManifestPart):
         return given | {"trades_per_account": history.trades_per_account} if history else given
 
     @property
+    def history(self) -> TradeHistory | None:
+        """Return the history of trades in its database, or None without one."""
+        return trade_history(self.name, self.scale)
+
+    @property
     def benchmark(self) -> str | None:
         """Return the benchmark it is derived from, also for an older record."""
         return self.derived_from or _DERIVED_FROM.get(self.name)
