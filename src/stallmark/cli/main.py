@@ -30,7 +30,7 @@ GROUPS = {
         "status": "Show the progress of an experiment, from its records, on any machine that can read them.",
     },
     "Judge": {
-        "report": "Write the report of run records, a server's profile or a sizing, from the records alone.",
+        "report": "Write the report of records of any kind, from the records alone.",
         "compare": "Compare variants over their runs: better, worse, no difference shown, or not comparable.",
         "plan": "Show how many runs are needed to show a difference, given the variation between RUNs.",
         "whatif": "Predict throughput at other read times, from existing runs.",

@@ -42,7 +42,7 @@ def report(
     runs: tuple[Path, ...], target: Path | None, slide: Path | None, markdown: str | None, junit: Path | None,
     rule: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Write the report of run records, a server's profile or a sizing, from the records alone."""
+    """Write the report of records of any kind, from the records alone."""
     from stallmark.analysis.rules import fail_rule
     from stallmark.report.results import FAIL_IF
 
