@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from rich.markup import escape
 
-from stallmark.cli.output import Terminal, escape
+from stallmark.cli.output import Terminal
 from stallmark.redact import markdown, visible
 
 

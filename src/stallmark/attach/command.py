@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.markup import escape
 
 from stallmark.cli.command import Command
 from stallmark.cli.options import json_option, runs_argument, schedule_options
-from stallmark.cli.output import escape, out, print_markup
+from stallmark.cli.output import out, print_markup
 from stallmark.errors import StallmarkError, as_sentence, mistake
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
+from rich.markup import escape
 
 from stallmark.cli.command import Command
 from stallmark.cli.exit_codes import CONDITION_BROKEN
 from stallmark.cli.options import json_option, quiet_option, target_options, workload_options
-from stallmark.cli.output import escape, item, out, print_markup, print_plain, progress_console
+from stallmark.cli.output import item, out, print_markup, print_plain, progress_console
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show, show_build
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.markup import escape
 
 from stallmark.cli.command import Command
 from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE
@@ -17,7 +18,7 @@ from stallmark.cli.options import (
     target_options,
     timezone_option,
 )
-from stallmark.cli.output import Outputs, ShowInSentences, err, escape, page_file, print_markup, progress_console
+from stallmark.cli.output import Outputs, ShowInSentences, err, page_file, print_markup, progress_console
 from stallmark.errors import StallmarkError, as_sentence
 
 if TYPE_CHECKING:

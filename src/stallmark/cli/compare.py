@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
+from rich.markup import escape
 
 from stallmark.cli.command import Command
 from stallmark.cli.exit_codes import INCONCLUSIVE, VERDICT
 from stallmark.cli.options import json_option, junit_option, markdown_option, runs_argument, timezone_option
-from stallmark.cli.output import STANDARD_OUTPUT, Outputs, err, escape, out, page_file, print_markup, print_path
+from stallmark.cli.output import STANDARD_OUTPUT, Outputs, err, out, page_file, print_markup, print_path
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.markup import escape
 
 from stallmark import format
 from stallmark.cli.build import build, check
 from stallmark.cli.command import Command, Group
 from stallmark.cli.options import json_option, server_option
-from stallmark.cli.output import escape, out, print_markup, print_plain
+from stallmark.cli.output import out, print_markup, print_plain
 from stallmark.errors import CallFailed, StallmarkError
 
 if TYPE_CHECKING:

@@ -10,12 +10,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
+from rich.markup import escape
 
 from stallmark import capabilities, format
 from stallmark.cli.command import Extensible
 from stallmark.cli.exit_codes import FAILED
 from stallmark.cli.options import json_option, target_options
-from stallmark.cli.output import escape, item
+from stallmark.cli.output import item
 from stallmark.engines.abilities import Availability, Examined
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.processes import Leftover, leftovers_of_dead_processes

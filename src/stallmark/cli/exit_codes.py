@@ -10,9 +10,10 @@ from pathlib import Path
 
 import click
 import platformdirs
+from rich.markup import escape
 
 import stallmark
-from stallmark.cli.output import err, escape, print_markup
+from stallmark.cli.output import err, print_markup
 from stallmark.errors import CallFailed, ServerLost, StallmarkError, in_words
 from stallmark.redact import without_secrets
 from stallmark.stopping import StopSignal

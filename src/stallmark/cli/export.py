@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.markup import escape
 
 from stallmark import format
 from stallmark.cli.command import Command
 from stallmark.cli.options import json_option, runs_argument
-from stallmark.cli.output import STANDARD_OUTPUT, err, escape, out, print_markup
+from stallmark.cli.output import STANDARD_OUTPUT, err, out, print_markup
 from stallmark.errors import StallmarkError
 from stallmark.redact import spreadsheet
 

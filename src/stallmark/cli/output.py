@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.markup import escape as escape
+from rich.markup import escape
 from rich.segment import Segment
 from rich.table import Table
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.markup import escape
 
 from stallmark.cli.command import Command
 from stallmark.cli.exit_codes import VERDICT
 from stallmark.cli.options import json_option, junit_option, markdown_option, runs_argument, timezone_option
-from stallmark.cli.output import STANDARD_OUTPUT, Outputs, err, escape, page_file, print_markup
+from stallmark.cli.output import STANDARD_OUTPUT, Outputs, err, page_file, print_markup
 from stallmark.errors import StallmarkError, as_reason, as_sentence
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.markup import escape
 
 from stallmark.cli.command import Extensible, set_by_variables
 from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE, VERDICT
@@ -22,7 +23,7 @@ from stallmark.cli.options import (
     target_options,
     timezone_option,
 )
-from stallmark.cli.output import Outputs, ShowInSentences, err, escape, print_markup, progress_console
+from stallmark.cli.output import Outputs, ShowInSentences, err, print_markup, progress_console
 from stallmark.cli.report import report_if_possible, show_report
 from stallmark.errors import CallFailed, StallmarkError, as_sentence, in_words
 from stallmark.experiment import Follower, LoadByHand, LoadMachines, OwnExperiment, QuickScenario

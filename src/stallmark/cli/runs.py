@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from rich.markup import escape
 
 from stallmark import capabilities, format
 from stallmark.cli.command import Command
 from stallmark.cli.options import experiment_options, json_option, out_option, timezone_option
-from stallmark.cli.output import err, escape, item, out, print_markup
+from stallmark.cli.output import err, item, out, print_markup
 from stallmark.errors import StallmarkError, in_words
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.markup import escape
 
 from stallmark import capabilities
 from stallmark.cli.command import Command, Extensible
 from stallmark.cli.options import json_option
-from stallmark.cli.output import escape, item, out, print_markup
+from stallmark.cli.output import item, out, print_markup
 from stallmark.errors import StallmarkError
 
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+from rich.markup import escape
 
 from stallmark import format
 from stallmark.cli.command import Command, Group
 from stallmark.cli.options import as_bytes, json_option, out_option, target_options
-from stallmark.cli.output import ShowInSentences, err, escape, out, print_markup
+from stallmark.cli.output import ShowInSentences, err, out, print_markup
 from stallmark.engines.abilities import Examined
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show

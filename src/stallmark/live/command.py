@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.markup import escape
 
 from stallmark.cli.command import Command
 from stallmark.cli.options import experiment_options, page_option
-from stallmark.cli.output import err, escape, print_markup
+from stallmark.cli.output import err, print_markup
 from stallmark.errors import StallmarkError
 from stallmark.experiment import Follower
 from stallmark.stopping import StopSignal, ask

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+from rich.markup import escape
 from rich.table import Table
 
 from stallmark.cli.command import Command, environment_prefix
 from stallmark.cli.options import json_option, target_options
-from stallmark.cli.output import escape, out, print_markup
+from stallmark.cli.output import out, print_markup
 from stallmark.errors import StallmarkError
 from stallmark.experiment import QuickScenario
 from stallmark.redact import holds_secret, names_secret

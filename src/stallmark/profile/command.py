@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from rich.cells import set_cell_size
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.text import Text
 
 from stallmark.cli.command import Command
@@ -23,7 +24,7 @@ from stallmark.cli.options import (
     server_option,
     timezone_option,
 )
-from stallmark.cli.output import Outputs, escape, print_markup, progress_console
+from stallmark.cli.output import Outputs, print_markup, progress_console
 from stallmark.cli.report import reporting, show_report
 
 if TYPE_CHECKING:

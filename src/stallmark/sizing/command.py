@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.markup import escape
 
 from stallmark import format
 from stallmark.cli.command import Command
 from stallmark.cli.exit_codes import INCOMPLETE, VERDICT
 from stallmark.cli.options import FiniteRange, json_option, markdown_option, timezone_option
-from stallmark.cli.output import STANDARD_OUTPUT, Outputs, err, escape, page_file, print_markup
+from stallmark.cli.output import STANDARD_OUTPUT, Outputs, err, page_file, print_markup
 from stallmark.cli.report import report_if_possible, show_report
 from stallmark.cli.runs import Progress
 from stallmark.errors import CallFailed, StallmarkError, as_sentence
