@@ -21,7 +21,7 @@ from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.manifest import Place, PreparedStorage, manifest
 from stallmark.experiment.preflight import refuse_restoring_others, refuse_sessions_of_others
 from stallmark.experiment.progress import Phase, Show
-from stallmark.experiment.storage_work import StorageWork, carry_out_hook
+from stallmark.experiment.storage_work import StorageWork, carry_out_hook, seconds_since
 from stallmark.experiment.work import Work
 from stallmark.loaders import ledger
 from stallmark.loaders.databases import databases
@@ -112,21 +112,21 @@ class AnyRun(ABC):
         try:
             self._order.opened()
             self._probe(writer, "before")
-            took = Took(prepare_s=_since(self._order.began))
+            took = Took(prepare_s=seconds_since(self._order.began))
             writer.update(took=took)
             began = time.monotonic()
             # The server's limit of connections is for the users.
             self._engine.close_idle()
             reason = self._drive(writer) or self._watch.look()
             if reason is None:
-                took, began = took.changed(load_s=_since(began)), time.monotonic()
+                took, began = took.changed(load_s=seconds_since(began)), time.monotonic()
                 self._note_changed_settings(writer)
                 try:
                     # Whatever becomes of the probe, the data are checked: their consistency is part of the verdict.
                     self._probe(writer, "after")
                 finally:
                     self._check(writer)
-                writer.update(took=took.changed(end_s=_since(began)))
+                writer.update(took=took.changed(end_s=seconds_since(began)))
             elif writer.manifest.unheard.executors:
                 # Executors that were not heard to the end may have committed more than they reported: the database has
                 # counted it.
@@ -337,10 +337,6 @@ def _change_workloads(made: Manifest, change: Callable[[Workload], Workload]) ->
         for load in made.loads
     ]
     return made.changed(workload=change(made.workload), loads=loads)
-
-
-def _since(began: float) -> float:
-    return round(time.monotonic() - began, 3)
 
 
 def _write_down(sampler: Sampler, writer: RecordWriter) -> None:

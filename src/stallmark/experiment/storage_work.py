@@ -81,12 +81,12 @@ def carry_out_hook(title: str, hook: Hook, show: Show, which: str | None = None)
     began = time.monotonic()
     if hook.ask:
         answer = _ask(title, hook.ask, show)
-        return HookResult(ask=hook.ask, answer=answer, seconds=_since(began))
+        return HookResult(ask=hook.ask, answer=answer, seconds=seconds_since(began))
     assert hook.command
     with show.bar(f"{title}: {' '.join(hook.command)}", None):
         show.waits(" ".join(hook.command))
         output = _run(which or f"The command before {title!r}", hook.command, hook.timeout or DEFAULT_TIMEOUT_S)
-    return HookResult(command=tuple(hook.command), output=output, seconds=_since(began))
+    return HookResult(command=tuple(hook.command), output=output, seconds=seconds_since(began))
 
 
 def carry_out_at_end(hook: Hook, folder: Path, state: str, because: str, show: Show) -> None:
@@ -104,8 +104,8 @@ def carry_out_at_end(hook: Hook, folder: Path, state: str, because: str, show: S
         show.say(str(failed))
 
 
-def _since(began: float) -> float:
-    return round(time.monotonic() - began, 1)
+def seconds_since(began: float) -> float:
+    return round(time.monotonic() - began, 3)
 
 
 def _ask(title: str, question: str, show: Show) -> str:
