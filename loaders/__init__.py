@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, WrongOption
 from stallmark.schema import parts_of
 from stallmark.schema.draw import hashed
 
@@ -127,7 +127,7 @@ class BatchShare:
         match = re.fullmatch(r"(\d+)/(\d+)", text.strip())
         part = cls(int(match[1]), int(match[2])) if match else None
         if part is None or not 1 <= part.k <= part.n:
-            raise StallmarkError(f"--part {text} is not a share: write k/n with 1 ≤ k ≤ n, for instance 3/8.")
+            raise WrongOption(f"--part {text} is not a share: write k/n with 1 ≤ k ≤ n, for instance 3/8.")
         return part
 
     def share_of(self, batches: int) -> "BatchShare | None":
@@ -179,7 +179,7 @@ class LoadPlan:
         """
         everything = [Batch(group.name, number) for group in self.groups for number in range(group.batches)]
         if part and part.n > (most := len(everything)):
-            raise StallmarkError(
+            raise WrongOption(
                 f"--part {part} is a share of nothing: there are {most:,} batches to share out, so write k/n with n "
                 f"up to {most}."
             )

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pydantic.json_schema import models_json_schema
 
 from stallmark import capabilities
-from stallmark.errors import StallmarkError
+from stallmark.errors import WrongOption
 from stallmark.quantities import PoolSize, Seconds, write_duration
 from stallmark.scenarios import EachOnce, Section, Titled
 from stallmark.scenarios.base import AnyScenario, Observation
@@ -147,14 +147,14 @@ def on_devices(scenario: Database, devices: Sequence[str]) -> Database:
         return type(scenario).model_validate(scenario.model_dump(mode="json") | {"variants": variants})
     except ValidationError as error:
         reason = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
-        raise StallmarkError(f"--device: {reason}.") from None
+        raise WrongOption(f"--device: {reason}.") from None
 
 
 def _variants_on(variants: Sequence[Variant], device: str) -> Iterator[Variant]:
     name, equals, folders = device.partition("=")
     data, _, log = folders.partition(",")
     if not (name and equals and data):
-        raise StallmarkError(f"--device {device}: write it as NAME=FOLDER, or NAME=FOLDER,LOG for a log of its own.")
+        raise WrongOption(f"--device {device}: write it as NAME=FOLDER, or NAME=FOLDER,LOG for a log of its own.")
     place = PlaceChoice(data=data, log=log or None)
     for variant in variants:
         named = name if len(variants) == 1 else f"{name}, {variant.name}"

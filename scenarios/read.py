@@ -18,7 +18,7 @@ from ruamel.yaml.parser import RoundTripParser
 from ruamel.yaml.scanner import RoundTripScanner
 
 from stallmark import capabilities
-from stallmark.errors import StallmarkError, as_sentence, mistake
+from stallmark.errors import StallmarkError, WrongOption, as_sentence, mistake
 from stallmark.quantities import write_duration
 from stallmark.scenarios import Titled
 from stallmark.scenarios.database import BESIDE
@@ -188,7 +188,7 @@ class LoadOptions:
             if value is None:
                 continue
             if {keys, (*keys, "rate")}.intersection(changed):
-                raise StallmarkError(f"{option} and --set {keys[0]} are one thing: leave one of them out.")
+                raise WrongOption(f"{option} and --set {keys[0]} are one thing: leave one of them out.")
             _refuse_option(document, option, value)
             origins[keys] = f"{option} {value}"
             document[keys[0]] = value
@@ -201,17 +201,17 @@ def _refuse_option(document: Mapping[str, Any], option: str, value: Any) -> None
     name = document.get("name")
     change = {"--users": f"users={value}", "--rate": f"arrivals={{kind: poisson, rate: {value}}}"}.get(option)
     if "queries" in document or not ("loads" in document or "workload" in document):
-        raise StallmarkError(f"{option} is of users who execute transactions, and {name} has none: leave it out.")
+        raise WrongOption(f"{option} is of users who execute transactions, and {name} has none: leave it out.")
     if change and isinstance(loads := document.get("loads"), dict):
         of_users = [
             load for load, given in loads.items() if isinstance(given, dict) and not {"raw", "streams"} & {*given}
         ]
-        raise StallmarkError(
+        raise WrongOption(
             f"{option} is of one load, and {name} has {', '.join(map(str, loads))}: name the load, as in "
             f"--set 'loads.{next(iter(of_users), '…')}.{change}'."
         )
     if option == "--users" and isinstance(users := document.get("users"), list) and len(users) > 1:
-        raise StallmarkError(
+        raise WrongOption(
             f"{name} varies its users ({', '.join(map(str, users))}), and --users is one number: write --set "
             f"users={value} if that is meant."
         )
@@ -229,7 +229,7 @@ def read_any_scenario(name_or_path: str, overrides: Sequence[str] = (), options:
     try:
         return model_for(document).model_validate(document, context={BESIDE: path.parent})
     except ValidationError as error:
-        raise StallmarkError("\n".join(sentences(error, document, path, origins))) from None
+        raise _refusal(sentences(error, document, path, origins), origins) from None
 
 
 def read_document(
@@ -246,7 +246,13 @@ def read_document(
         # A sentence of ours, as on a folder of SQL, needs no place in a document that no user has written.
         if problem["type"] == "value_error" and problem["loc"][:1] not in origins:
             raise StallmarkError(as_sentence(mistake(problem))) from None
-        raise StallmarkError(sentences(error, given, Path("the scenario"), origins)[0]) from None
+        raise _refusal(sentences(error, given, Path("the scenario"), origins)[:1], origins) from None
+
+
+def _refusal(mistakes: Sequence[str], origins: Mapping[Keys, str]) -> StallmarkError:
+    """Return the error of mistakes in a scenario, some of whose keys came from options: `origins`."""
+    in_options = all(mistake.startswith(tuple(origins.values())) for mistake in mistakes)
+    return (WrongOption if in_options else StallmarkError)("\n".join(mistakes))
 
 
 def locate(name_or_path: str) -> Path:
@@ -282,16 +288,16 @@ def _override(document: dict, override: str) -> Keys:
     """Put one value into the document; returns the keys that lead to it."""
     text, equals, value = override.partition("=")
     if not equals or not text:
-        raise StallmarkError(f"--set {override}: write it as key=value, for example --set measure=60s.")
+        raise WrongOption(f"--set {override}: write it as key=value, for example --set measure=60s.")
     try:
         wanted = load(value)
     except NotYaml as error:
-        raise StallmarkError(f"--set {shortened(override)}: {error}.") from None
+        raise WrongOption(f"--set {shortened(override)}: {error}.") from None
     place: Any = document
     keys: list[str | int] = []
     *parents, last = text.split(".")
     if len(parents) >= DEEPEST:
-        raise StallmarkError(f"--set {shortened(override)}: it names more than {DEEPEST} keys within each other.")
+        raise WrongOption(f"--set {shortened(override)}: it names more than {DEEPEST} keys within each other.")
     for part in parents:
         keys.append(_key(place, part, override))
         if isinstance(place, dict):
@@ -307,9 +313,9 @@ def _key(place: Any, part: str, override: str) -> str | int:
     if isinstance(place, dict):
         return part
     if not isinstance(place, list):
-        raise StallmarkError(f"--set {override}: there is nothing inside a single value to set {part} in.")
+        raise WrongOption(f"--set {override}: there is nothing inside a single value to set {part} in.")
     if not part.isdigit() or int(part) >= len(place):
-        raise StallmarkError(
+        raise WrongOption(
             f"--set {override}: {part} is not an item of this list: write a number from 0 to {len(place) - 1}."
         )
     return int(part)

@@ -11,6 +11,10 @@ class StallmarkError(Exception):
     """A sentence for the user: what happened and what to do. Shown without a traceback, its notes behind it."""
 
 
+class WrongOption(StallmarkError):
+    """A mistake in the options of a command, on whatever machine it is given: the command line is wrong."""
+
+
 class NoConnection(StallmarkError):
     """The server takes no connection, for now or for good."""
 

@@ -74,7 +74,7 @@ def test_a_ticket_has_standard_output_for_itself_and_no_verdict_fails(pair, tmp_
 )
 def test_what_cannot_be_is_refused_before_anything_is_read(runs, options, said):
     result = stallmark("compare", runs, *options)
-    assert result.exit_code == 3 and said in result.stderr
+    assert result.exit_code == 2 and said in result.stderr
 
 
 def test_a_comparison_of_one_side_is_refused_in_a_sentence(runs):
@@ -92,7 +92,7 @@ def test_a_plan_says_how_many_runs_a_difference_needs(runs, pair):
 @pytest.mark.parametrize("wrong", ["0", "-3%", "much", "nan"])
 def test_a_plan_for_no_difference_is_refused(runs, wrong):
     result = stallmark("plan", runs, "--difference", wrong)
-    assert result.exit_code == 3 and "is not a difference" in result.stderr
+    assert result.exit_code == 2 and "is not a difference" in result.stderr
 
 
 def test_a_plan_without_repeats_says_what_is_missing(pair):
@@ -172,7 +172,7 @@ def test_a_report_lists_what_is_complete_and_consistent(runs, tmp_path):
 
 def test_a_comparison_without_a_rule_has_nothing_to_fail(runs, tmp_path):
     ended = stallmark("compare", runs, "--junit", tmp_path / "j.xml")
-    assert ended.exit_code == 3 and "--fail-if" in ended.stderr and not (tmp_path / "j.xml").exists()
+    assert ended.exit_code == 2 and "--fail-if" in ended.stderr and not (tmp_path / "j.xml").exists()
 
 
 @pytest.mark.parametrize("command", ["report", "compare"])
@@ -207,7 +207,7 @@ def test_a_page_of_the_job_that_cannot_be_written_costs_no_result(runs, tmp_path
 
 def test_json_and_markdown_do_not_share_standard_output(runs):
     ended = stallmark("report", runs, "--json", "--markdown", "-")
-    assert ended.exit_code == 3 and "both want standard output" in ended.stderr
+    assert ended.exit_code == 2 and "both want standard output" in ended.stderr
 
 
 def test_an_option_may_stand_in_the_environment(runs, tmp_path, monkeypatch):

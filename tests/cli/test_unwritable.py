@@ -68,7 +68,7 @@ def test_standard_output_is_refused_where_a_file_is_needed(command, options, run
     subjects = {"run": ["demo"], "size": [run, run], "new": []}
     named = re.sub(r"FILE\.\w+", "-", options).split()
     result = stallmark(command, *subjects.get(command, [run]), *named)
-    assert result.exit_code == 3 and "needs a file" in result.stderr, result.output
+    assert result.exit_code == 2 and "needs a file" in result.stderr, result.output
     assert os.listdir(tmp_path) == [run.name]
 
 
@@ -101,4 +101,4 @@ def test_a_summary_that_there_cannot_be_is_refused_before_the_analysis(tmp_path,
     monkeypatch.setattr(kinds, "find_kind", lambda name: replace(find_kind(name), summarise=None))
     picture = tmp_path / "slide.svg"
     said = stallmark("report", tmp_path / name, "--summary", picture)
-    assert said.exit_code == 3 and "no summary" in " ".join(said.stderr.split()) and not picture.exists()
+    assert said.exit_code == 2 and "no summary" in " ".join(said.stderr.split()) and not picture.exists()

@@ -92,7 +92,7 @@ def test_times_of_reports_are_given(tmp_path):
     done = run("--from", path, *times, "--out", tmp_path / "out")
     assert done.exit_code == 0, done.output
     assert read_profile(tmp_path / "out").started.startswith("2026-03-02T10:00:00")
-    assert run("--from", path, *times[:2], "--out", tmp_path / "no").exit_code == 3
+    assert run("--from", path, *times[:2], "--out", tmp_path / "no").exit_code == 2
     assert run(*times, "--out", tmp_path / "no").exit_code == 2
 
 

@@ -98,7 +98,7 @@ def test_a_new_scenario_is_a_copy_that_names_the_schema_and_replaces_nothing(tmp
     link = tmp_path / "link.yaml"
     link.symlink_to(tmp_path / "nowhere.yaml")
     assert CliRunner().invoke(main, ["new", str(link)]).exit_code == 3 and link.is_symlink()
-    assert CliRunner().invoke(main, ["new", str(tmp_path / "b.yaml"), "--from", "nosuch"]).exit_code == 3
+    assert CliRunner().invoke(main, ["new", str(tmp_path / "b.yaml"), "--from", "nosuch"]).exit_code == 2
     assert not (tmp_path / "b.yaml").exists()
 
 

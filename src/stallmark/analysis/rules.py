@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from stallmark.analysis.metrics import METRICS, group
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, WrongOption
 from stallmark.quantities import finite, parse_milliseconds, parse_size
 
 if TYPE_CHECKING:
@@ -215,4 +215,4 @@ def fail_rule(text: str, *, of_runs: bool) -> Rule:
     try:
         return parse_rule(text, *((_RUN_EXAMPLES, _OF_RUNS) if of_runs else (_PAIR_EXAMPLES, _OF_PAIRS)))
     except ValueError as error:
-        raise StallmarkError(f"--fail-if {error}.") from None
+        raise WrongOption(f"--fail-if {error}.") from None

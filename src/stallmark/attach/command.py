@@ -9,14 +9,32 @@ import click
 from rich.markup import escape
 
 from stallmark.cli.command import Command
-from stallmark.cli.options import json_option, runs_argument, schedule_options
+from stallmark.cli.options import json_option, parsing, runs_argument, schedule_options
 from stallmark.cli.output import out, print_markup
-from stallmark.errors import StallmarkError, as_sentence, mistake
 
 if TYPE_CHECKING:
     from stallmark.attach.attach import Attached
     from stallmark.record.formats import Format
+    from stallmark.record.formats.dates import Schedule
     from stallmark.record.manifest.course import External
+
+
+@parsing
+def _zone(name: str) -> str:
+    from stallmark.record.formats.dates import find_zone
+
+    find_zone(name)
+    return name
+
+
+def offset_s(text: str) -> float:
+    """Return the seconds to add to the file's times: 2.5s, -300ms, +1h."""
+    from stallmark.quantities import parse_seconds
+
+    sign, rest = (text[0], text[1:]) if text[:1] in ("+", "-") else ("+", text)
+    if rest[:1] in ("+", "-"):
+        raise ValueError(f"{text} is not an offset: write it as 2.5s or -300ms")
+    return math.copysign(parse_seconds(rest), -1.0 if sign == "-" else 1.0)
 
 
 @click.command(cls=Command)
@@ -25,9 +43,12 @@ if TYPE_CHECKING:
 @click.option(
     "--format", type=click.Choice(["perfmon", "iostat", "sar", "csv"]), help="Format of FILE [default: detected]."
 )
-@click.option("--timezone", "zone", metavar="ZONE", help="Time zone of local times in FILE: Europe/Berlin, +01:00.")
 @click.option(
-    "--offset", default="0s", show_default=True, metavar="TIME",
+    "--timezone", "zone", metavar="ZONE", callback=_zone,
+    help="Time zone of local times in FILE: Europe/Berlin, +01:00.",
+)  # fmt: skip
+@click.option(
+    "--offset", default="0s", show_default=True, callback=parsing(offset_s), metavar="TIME",
     help="Time to add to the file's times: 2.5s if its clock is slow, -2.5s if it is fast.",
 )  # fmt: skip
 @schedule_options
@@ -40,8 +61,8 @@ if TYPE_CHECKING:
 @click.option("--replace", is_flag=True, help="Replace what was attached under this name.")
 @json_option
 def attach(
-    runs: tuple[Path, ...], file: Path, format: "Format | None", zone: str | None, offset: str, start: str | None,
-    interval_s: float | None, time_column: str | None, counters: tuple[str, ...], name: str | None, replace: bool,
+    runs: tuple[Path, ...], file: Path, format: "Format | None", zone: str | None, offset: float,
+    schedule: "Schedule | None", time_column: str | None, counters: tuple[str, ...], name: str | None, replace: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Add measurements from elsewhere to a RUN: a FILE of Perfmon, iostat, sar or a storage array.
@@ -50,11 +71,9 @@ def attach(
     """
     from stallmark.attach.attach import Request, Wanted
     from stallmark.attach.attach import attach as attach_to
-    from stallmark.record.formats.dates import schedule_from
     from stallmark.record.reader import find_records
 
-    schedule = schedule_from(start, interval_s, zone)
-    request = Request(name, format, None if schedule else zone, offset_s(offset), replace)
+    request = Request(name, format, None if schedule else zone, offset, replace)
     attached = attach_to(find_records(runs), Wanted(file, counters, time_column, schedule), request)
     if as_json:
         entries = [{"run": source.run, "entry": source.entry.model_dump(mode="json")} for source in attached]
@@ -64,21 +83,6 @@ def attach(
         for sentence in _sentences(entry):
             print_markup(out, escape(sentence))
     print_markup(out, escape(f"stallmark report {' '.join(map(str, runs))} draws it next to the throughput."))
-
-
-def offset_s(text: str) -> float:
-    """Return the seconds to add to the file's times: 2.5s, -300ms, +1h."""
-    from pydantic import TypeAdapter, ValidationError
-
-    from stallmark.quantities import Seconds
-
-    sign, rest = (text[0], text[1:]) if text[:1] in ("+", "-") else ("+", text)
-    if rest[:1] in ("+", "-"):
-        raise StallmarkError(f"{text} is not an offset: write it as 2.5s or -300ms.")
-    try:
-        return math.copysign(TypeAdapter(Seconds).validate_python(rest), -1.0 if sign == "-" else 1.0)
-    except ValidationError as error:
-        raise StallmarkError(as_sentence(mistake(error.errors()[0]))) from None
 
 
 def _sentences(attached: "Attached") -> list[str]:

@@ -13,17 +13,25 @@ from rich.markup import escape
 
 from stallmark.cli.command import Command
 from stallmark.cli.exit_codes import CONDITION_BROKEN
-from stallmark.cli.options import json_option, quiet_option, target_options, workload_options
+from stallmark.cli.options import json_option, parsing, quiet_option, target_options, workload_options
 from stallmark.cli.output import item, out, print_markup, print_plain, progress_console
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, WrongOption
 from stallmark.experiment.progress import Show, show_build
 
 if TYPE_CHECKING:
     from stallmark.engines.base import Engine
     from stallmark.experiment.target import Target
+    from stallmark.loaders import BatchShare
     from stallmark.loaders.ledger import Entry
     from stallmark.scenarios.model import WorkloadChoice
     from stallmark.transactions.checks import ConditionResult
+
+
+@parsing
+def _share(text: str) -> "BatchShare":
+    from stallmark.loaders import BatchShare
+
+    return BatchShare.parse(text)
 
 
 @click.command(cls=Command)
@@ -36,23 +44,25 @@ if TYPE_CHECKING:
     help="Number of loader processes [default: the number of cores].",
 )
 @click.option(
-    "--part", metavar="K/N", help="Share to load on this machine, such as 1/3, when several machines load the database."
-)
+    "--part", "share", metavar="K/N", callback=_share,
+    help="Share to load on this machine, such as 1/3, when several machines load the database.",
+)  # fmt: skip
 @quiet_option
 @json_option
-def build(choice, scenario, target, workers: int | None, part: str | None, quiet: bool, as_json: bool) -> None:
+def build(
+    choice, scenario, target, workers: int | None, share: "BatchShare | None", quiet: bool, as_json: bool
+) -> None:
     """Build a database, or complete one whose build was interrupted.
 
     WORKLOAD is {workloads}. bank+mail is several workloads in one database, and bank,mail one database for each. Or it
     is a scenario: its database is built with the placement that the scenario sets.
     """
     from stallmark.experiment.target import arrangement, locations
-    from stallmark.loaders import BatchShare, databases, ledger
+    from stallmark.loaders import databases, ledger
     from stallmark.report.text import depth
     from stallmark.schema.deploy import telling_blockers
     from stallmark.transactions import find_workload
 
-    share = BatchShare.parse(part) if part else None
     show = Show(progress_console(quiet))
     with target.engine(choice, scenario) as engine:
         for sentence in locations(engine):
@@ -192,7 +202,7 @@ def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["ConditionRe
     from stallmark.transactions.warehouse.oracle import validate
 
     if "warehouse" not in parts_of(choice.name):
-        raise StallmarkError(f"{choice.name} has no queries whose answers are known: leave out --answers.")
+        raise WrongOption(f"{choice.name} has no queries whose answers are known: leave out --answers.")
     began = time.monotonic()
     for query, differences in validate(engine, choice.scale["factor"]):
         ended = time.monotonic()

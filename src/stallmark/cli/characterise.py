@@ -19,7 +19,7 @@ from stallmark.cli.options import (
     timezone_option,
 )
 from stallmark.cli.output import Outputs, ShowInSentences, err, page_file, print_markup, progress_console
-from stallmark.errors import StallmarkError, as_sentence
+from stallmark.errors import StallmarkError, WrongOption, as_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,7 +83,7 @@ def characterise(
         show_locality(records, page, as_json)
         return
     if target.url:
-        raise StallmarkError(
+        raise WrongOption(
             "Only the embedded PostgreSQL can be traced. For others, use `stallmark run buffer-pool --server …` and "
             "then `stallmark characterise` with its records, which shows the reads by size of memory."
         )
@@ -113,7 +113,7 @@ def scenario_for(
     else:
         base = read_scenario(name)
         if scale or seed is not None:
-            raise StallmarkError(f"{name} sets scale and seed itself: leave --scale and --seed out.")
+            raise WrongOption(f"{name} sets scale and seed itself: leave --scale and --seed out.")
         if not isinstance(base, Scenario) or base.search or len(base.counts) > 1:
             raise StallmarkError(f"{name} is not one load of a fixed number of users: name its workload instead.")
         choice = base.workload
@@ -131,7 +131,7 @@ def scenario_for(
     try:
         return Scenario.model_validate(document)
     except ValidationError as error:
-        raise StallmarkError(mistake(error.errors()[0])) from None
+        raise WrongOption(mistake(error.errors()[0])) from None
 
 
 def _smallest_pool(choice) -> str:

@@ -1,7 +1,8 @@
 """`stallmark compare`, `plan` and `whatif`: variants of runs already made, judged, planned and predicted."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,9 +11,9 @@ from rich.markup import escape
 
 from stallmark.cli.command import Command
 from stallmark.cli.exit_codes import INCONCLUSIVE, VERDICT
-from stallmark.cli.options import json_option, junit_option, markdown_option, runs_argument, timezone_option
+from stallmark.cli.options import json_option, junit_option, markdown_option, parsing, runs_argument, timezone_option
 from stallmark.cli.output import STANDARD_OUTPUT, Outputs, err, out, page_file, print_markup, print_path
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, WrongOption
 
 if TYPE_CHECKING:
     from stallmark.analysis.experiment import ExperimentSummary
@@ -61,7 +62,7 @@ def compare(
     from stallmark.report.results import FAIL_IF, Case, comparison_case
 
     if junit and rule is None:
-        raise StallmarkError("--junit has nothing that could fail: name a rule with --fail-if.")
+        raise WrongOption("--junit has nothing that could fail: name a rule with --fail-if.")
     failing = fail_rule(rule, of_runs=False) if rule is not None else None
     for_machines = as_json or markdown == STANDARD_OUTPUT
     target = target or page_file(runs[0], "comparison.html", for_machines=for_machines)
@@ -138,11 +139,24 @@ def _print_brief(name: str, brief: "Brief") -> None:
     out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), in_terminal(brief), sep="")
 
 
+@parsing
+def _share(text: str) -> float:
+    from stallmark.quantities import parse_share
+
+    try:
+        return parse_share(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a difference: write it as 5% or 2.5%, above zero") from None
+
+
 @click.command(cls=Command)
 @runs_argument
-@click.option("--difference", default="5%", show_default=True, metavar="PERCENT", help="Difference to be shown.")
+@click.option(
+    "--difference", "wanted", default="5%", show_default=True, callback=_share, metavar="PERCENT",
+    help="Difference to be shown.",
+)  # fmt: skip
 @json_option
-def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
+def plan(runs: tuple[Path, ...], wanted: float, as_json: bool) -> None:
     """Show how many runs are needed to show a difference, given the variation between RUNs.
 
     The number of runs gives a power of 80 % in the two-sided test at the 5 % level that `compare` uses.
@@ -151,30 +165,32 @@ def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
     from stallmark.cli.summaries import summarise_each_alike
     from stallmark.report.results import plan_in_brief
 
-    wanted = _share(difference)
     plans = _make_each(summarise_each_alike(runs), lambda experiment: plan_runs(experiment.runs, wanted))
     _print_answers(plans, plan_in_brief, as_json)
 
 
-def _share(text: str) -> float:
-    from stallmark.quantities import parse_share
+@parsing
+def _in_ms(texts: Sequence[str]) -> list[float]:
+    return [_milliseconds(text) for text in texts]
 
-    try:
-        return parse_share(text)
-    except ValueError:
-        raise StallmarkError(
-            f"--difference {text!r} is not a difference: write it as 5% or 2.5%, above zero."
-        ) from None
+
+def _milliseconds(text: str) -> float:
+    from stallmark.quantities import parse_seconds
+
+    with suppress(ValueError):
+        if 0 < (seconds := parse_seconds(text)) <= 60:
+            return seconds * 1000
+    raise ValueError(f"{text} is not a time of a read: write it as 1ms or 0.2ms, above zero")
 
 
 @click.command(cls=Command)
 @runs_argument
 @click.option(
-    "--read", "reads", multiple=True, metavar="TIME",
+    "--read", "times_ms", multiple=True, callback=_in_ms, metavar="TIME",
     help="Mean read time to predict for, such as 1ms; repeatable [default: 5, 2, 1, 0.5 and 0.2 ms].",
 )  # fmt: skip
 @json_option
-def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> None:
+def whatif(runs: tuple[Path, ...], times_ms: list[float], as_json: bool) -> None:
     """Predict throughput at other read times, from existing runs.
 
     RUN is a run's folder or an experiment's. If a variant was also run with another read time, the error of predicting
@@ -185,25 +201,11 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
     from stallmark.report.results import predictions_in_brief
     from stallmark.report.text import sentence
 
-    times_ms = [_milliseconds(text) for text in reads] or list(WHAT_IF_MS)
+    wanted = times_ms or list(WHAT_IF_MS)
     predictions = {
-        name: predict_throughputs(summary.steps, times_ms) for name, summary in summarise_each_alike(runs).items()
+        name: predict_throughputs(summary.steps, wanted) for name, summary in summarise_each_alike(runs).items()
     }
     if not any(answer.found for answer in predictions.values()):
         left_out = [sentence(finding) for answer in predictions.values() for finding in answer.left_out]
         raise StallmarkError(" ".join(dict.fromkeys(left_out)))
     _print_answers(predictions, predictions_in_brief, as_json)
-
-
-def _milliseconds(text: str) -> float:
-    from pydantic import TypeAdapter, ValidationError
-
-    from stallmark.quantities import Seconds
-
-    try:
-        seconds = TypeAdapter(Seconds).validate_python(text)
-    except ValidationError:
-        seconds = 0.0
-    if not 0 < seconds <= 60:
-        raise StallmarkError(f"--read {text} is not a time of a read: write it as 1ms or 0.2ms, above zero.")
-    return seconds * 1000

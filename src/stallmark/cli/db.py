@@ -16,7 +16,7 @@ from stallmark.cli.build import build, check
 from stallmark.cli.command import Command, Group
 from stallmark.cli.options import json_option, server_option
 from stallmark.cli.output import out, print_markup, print_plain
-from stallmark.errors import CallFailed, StallmarkError
+from stallmark.errors import CallFailed, StallmarkError, WrongOption
 
 if TYPE_CHECKING:
     from stallmark.engines.base import Engine
@@ -235,7 +235,7 @@ def copies(server: str, remove: bool, as_json: bool) -> None:
     engine = open_engine(server)
     # Copies of embedded databases are in the databases' own folders.
     if not isinstance(engine, MssqlEngine):
-        raise StallmarkError("Copies are kept on SQL Server alone: name one, mssql://user@host:1433/database.")
+        raise WrongOption("Copies are kept on SQL Server alone: name one, mssql://user@host:1433/database.")
     copies = kept_copies(engine)
     # Copies of other databases stay: their owners may need them.
     gone = [copy for copy in copies if remove and copy.database == engine.address.database]

@@ -14,12 +14,12 @@ from rich.markup import escape
 
 import stallmark
 from stallmark.cli.output import err, print_markup
-from stallmark.errors import CallFailed, ServerLost, StallmarkError, in_words
+from stallmark.errors import CallFailed, ServerLost, StallmarkError, WrongOption, in_words
 from stallmark.redact import without_secrets
 from stallmark.stopping import StopSignal
 
 # Exit codes, for CI. click itself uses 2 for a wrong command line.
-CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT, INCONCLUSIVE, UNEXPECTED = 1, 3, 4, 5, 6, 70
+CONDITION_BROKEN, WRONG, FAILED, INCOMPLETE, VERDICT, INCONCLUSIVE, UNEXPECTED = 1, 2, 3, 4, 5, 6, 70
 # The code that a shell gives a command ended by SIGPIPE: 128 + 13.
 CUT_OFF = 141
 
@@ -72,6 +72,8 @@ def sentence_and_code(error: BaseException, *, unread: bool) -> tuple[str, int]:
             return _error("This machine has not enough memory for the command."), FAILED
         case ServerLost():
             return _error(in_words(error)), INCOMPLETE
+        case WrongOption():
+            return _error(in_words(error)), WRONG
         case StallmarkError() | CallFailed() | OSError():  # OSError: a full disk, a folder without rights
             return _error(in_words(error)), FAILED
         case click.ClickException():

@@ -18,7 +18,7 @@ from stallmark import format
 from stallmark.cli.command import Command
 from stallmark.cli.options import json_option, runs_argument
 from stallmark.cli.output import STANDARD_OUTPUT, err, out, print_markup
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, WrongOption
 from stallmark.redact import spreadsheet
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _export_tables(runs: tuple[Path, ...], folder: Path) -> None:
     from stallmark.record.profile_tables import find_table_folders
 
     if str(folder) == STANDARD_OUTPUT:
-        raise StallmarkError("- is standard output, and tables need a folder: name one with --csv.")
+        raise WrongOption("- is standard output, and tables need a folder: name one with --csv.")
     records = find_table_folders(runs)
     targets: dict[Path, TableFolder] = {}
     for record in records:

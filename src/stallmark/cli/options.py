@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from stallmark.errors import StallmarkError, mistake
+from stallmark.errors import StallmarkError, WrongOption, mistake
 from stallmark.redact import holds_secret
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ def _refuse_password(context: click.Context, _: click.Parameter, url: str | None
 
     # In the environment only processes of the same user can read it.
     if context.get_parameter_source("server") is ParameterSource.COMMANDLINE and holds_secret(url):
-        raise StallmarkError(
+        raise WrongOption(
             "A password on the command line can be read by all users of this machine: leave it out of --server, "
             "and put it into PGPASSWORD, ~/.pgpass or SQLCMDPASSWORD, or the whole URL into STALLMARK_SERVER or a file "
             "that only you can read (--server @FILE)."
@@ -76,12 +76,12 @@ class FiniteRange(click.FloatRange):
 
 
 def parsing(parse: Callable[[str], T]) -> Callable[[click.Context, click.Parameter, str | None], T | None]:
-    """Make a function that parses an option a click callback; its ValueError is a mistake in that option."""
+    """Make a function that parses an option a click callback; its error is a mistake in that option."""
 
     def callback(context: click.Context, option: click.Parameter, text: str | None) -> T | None:
         try:
             return None if text is None else parse(text)
-        except ValueError as error:
+        except (ValueError, StallmarkError) as error:
             raise click.BadParameter(str(error), context, option) from None
 
     return callback
@@ -114,7 +114,10 @@ def _show_times_in(context: click.Context, option: click.Parameter, name: str | 
 
     if name.lower() == "local":
         name = local_zone_name()
-    context.with_resource(format.times_in(find_zone(name)))
+    try:
+        context.with_resource(format.times_in(find_zone(name)))
+    except StallmarkError as error:
+        raise click.BadParameter(str(error), context, option) from None
     return name
 
 
@@ -126,18 +129,23 @@ def timezone_option(*name: str, help: str = "Time zone of the output: Europe/Ber
 
 
 def schedule_options(command: Callable) -> Callable:
-    """Add `start` and `interval_s`, for a recording of iostat without times."""
-    start = click.option(
-        "--start", metavar="TIME", help="Time of the first report of iostat without -t: 2026-03-02T10:00."
-    )
-    interval = click.option(
+    """Give a command, which has a `zone`, the `schedule` of a recording of iostat without times."""
+
+    @click.option("--start", metavar="TIME", help="Time of the first report of iostat without -t: 2026-03-02T10:00.")
+    @click.option(
         "--interval",
         "interval_s",
         callback=as_seconds,
         metavar="TIME",
         help="With --start: time from report to report, such as 15s.",
     )
-    return start(interval(command))
+    @wraps(command)
+    def with_schedule(start, interval_s, zone, **others):
+        from stallmark.record.formats.dates import schedule_from
+
+        return command(schedule=schedule_from(start, interval_s, zone), zone=zone, **others)
+
+    return with_schedule
 
 
 def workload_options(*, as_built: bool = False) -> Callable:
@@ -196,7 +204,7 @@ def unscaled_choice(workload: str, seed: int):
 
 
 def choice_of(workload: str, scale: str, seed: int):
-    """Return a workload with the scale in `--scale`. Raise StallmarkError if the workload cannot have this scale."""
+    """Return a workload with the scale in `--scale`. Raise WrongOption if the workload cannot have this scale."""
     from pydantic import ValidationError
 
     from stallmark.loaders import loader_for
@@ -214,7 +222,7 @@ def choice_of(workload: str, scale: str, seed: int):
     try:
         return WorkloadChoice(name=workload, scale=measures, seed=seed)
     except ValidationError as error:
-        raise StallmarkError(mistake(error.errors()[0])) from None
+        raise WrongOption(mistake(error.errors()[0])) from None
 
 
 runs_argument = click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")

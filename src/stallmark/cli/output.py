@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.segment import Segment
 from rich.table import Table
 
-from stallmark.errors import StallmarkError, as_reason, as_sentence
+from stallmark.errors import WrongOption, as_reason, as_sentence
 from stallmark.experiment.progress import Show
 from stallmark.redact import visible
 
@@ -98,7 +98,7 @@ class Outputs:
         from stallmark.report import refuse_slide, refuse_target
 
         if self.as_json and self.markdown == STANDARD_OUTPUT:
-            raise StallmarkError("--json and --markdown - both want standard output: give --markdown a file.")
+            raise WrongOption("--json and --markdown - both want standard output: give --markdown a file.")
         if self.page:
             refuse_target(self.page)
         if self.slide:

@@ -13,7 +13,7 @@ from stallmark.cli.command import Command
 from stallmark.cli.exit_codes import VERDICT
 from stallmark.cli.options import json_option, junit_option, markdown_option, runs_argument, timezone_option
 from stallmark.cli.output import STANDARD_OUTPUT, Outputs, err, page_file, print_markup
-from stallmark.errors import StallmarkError, as_reason, as_sentence
+from stallmark.errors import StallmarkError, WrongOption, as_reason, as_sentence
 
 if TYPE_CHECKING:
     from stallmark.analysis.rules import Rule
@@ -104,13 +104,13 @@ def show_report(
         )
     # Runs with a search may have several loads and still have a ceiling.
     if failing and not kind.has_curves and not any(record.manifest.search for record in records):
-        raise StallmarkError(
+        raise WrongOption(
             f"--fail-if applies to memory curves and ceilings, and this kind of record ({name}) has none: leave it out."
         )
     if other and outputs.junit:
-        raise StallmarkError(f"--junit is of runs, and this is a {name}: leave it out.")
+        raise WrongOption(f"--junit is of runs, and this is a {name}: leave it out.")
     if outputs.slide and not kind.has_slide:
-        raise StallmarkError(NO_SLIDE)
+        raise WrongOption(NO_SLIDE)
     if other and len(runs) > 1:
         raise StallmarkError(f"{folder} is a {name}: {kind.alone}.")
     summary = kind.summarise(folder) if other else on_all_cores(records, kind.summarise)

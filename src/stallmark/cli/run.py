@@ -25,7 +25,7 @@ from stallmark.cli.options import (
 )
 from stallmark.cli.output import Outputs, ShowInSentences, err, print_markup, progress_console
 from stallmark.cli.report import report_if_possible, show_report
-from stallmark.errors import CallFailed, StallmarkError, as_sentence, in_words
+from stallmark.errors import CallFailed, StallmarkError, WrongOption, as_sentence, in_words
 from stallmark.experiment import Follower, LoadByHand, LoadMachines, OwnExperiment, QuickScenario
 from stallmark.experiment.progress import Phase
 from stallmark.stopping import StopSignal
@@ -123,14 +123,14 @@ def run(
     followers = [addition for addition in added if isinstance(addition, Follower)]
     own = [addition for addition in added if isinstance(addition, OwnExperiment) and addition.takes(model)]
     if (markdown or junit) and own:
-        raise StallmarkError(
+        raise WrongOption(
             f"{model.name} has no limits for --junit and --markdown: leave them out, and make its summary by "
             "`stallmark report --markdown`."
         )
     # A capability's own experiment has its own runs: options about ours do not apply.
     if own:
         if devices or followers or by_hand:
-            raise StallmarkError(
+            raise WrongOption(
                 f"{model.name} names its own places and has no page: leave --device, --web and --locust-web out."
             )
         own[0].run(model, target, out_dir, show, machines, as_json)

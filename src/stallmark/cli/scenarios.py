@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from stallmark import capabilities
 from stallmark.cli.command import Command, Extensible
-from stallmark.cli.options import json_option
+from stallmark.cli.options import json_option, parsing
 from stallmark.cli.output import item, out, print_markup
 from stallmark.errors import StallmarkError
 
@@ -81,9 +81,19 @@ OF_THE_SHIPPED = r"^(title|answers|needs):.*\n(?:[ \t].*\n)*"
 """The keys that describe the copied scenario's purpose, which an edited copy no longer has."""
 
 
+@parsing
+def _name(name: str) -> str:
+    from stallmark.scenarios.read import locate
+
+    locate(name)
+    return name
+
+
 @click.command(cls=Extensible)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@click.option("--from", "source", default="buffer-pool", show_default=True, help="Name of the scenario to copy.")
+@click.option(
+    "--from", "source", default="buffer-pool", show_default=True, callback=_name, help="Name of the scenario to copy."
+)
 def new(file: Path | None, source: str, added: Sequence[Any]) -> None:
     """Write a scenario to FILE for editing: a copy of one of `stallmark list`."""
     if file is None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine, ServerSettings
-from stallmark.errors import StallmarkError
+from stallmark.errors import WrongOption
 
 _PORTS = {1433: ("mssql", "SQL Server"), 5432: ("postgresql", "PostgreSQL")}
 
@@ -32,8 +32,8 @@ def open_engine(url: str) -> Engine:
         return PostgresEngine(url)
     if near := difflib.get_close_matches(scheme, ("mssql", "sqlserver", "postgresql"), 1):
         meant = "mssql" if near[0] == "sqlserver" else near[0]
-        raise StallmarkError(f"The server's URL begins with {scheme}: did you mean {meant}://?")
-    raise StallmarkError(
+        raise WrongOption(f"The server's URL begins with {scheme}: did you mean {meant}://?")
+    raise WrongOption(
         "The server's URL begins with neither postgresql:// nor mssql://: write mssql://user@host:1433/database."
     )
 

@@ -17,7 +17,7 @@ from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.server import SQL_SERVER_2019
 from stallmark.engines.postgres.embedded_server import EmbeddedServer
-from stallmark.errors import CallFailed, StallmarkError, as_reason
+from stallmark.errors import CallFailed, StallmarkError, WrongOption, as_reason
 from stallmark.experiment.others import refuse_others
 from stallmark.experiment.work import most_sessions
 from stallmark.loaders import LoadPlan, ledger, loader_for
@@ -82,7 +82,7 @@ class Target:
 
     def __post_init__(self) -> None:
         if self.url and (self.data_dir or self.wal_dir or self.port):
-            raise StallmarkError(
+            raise WrongOption(
                 "--data-dir, --wal-dir and --port place the embedded server; a server named with --server has its own."
             )
 

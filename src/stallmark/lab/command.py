@@ -18,7 +18,7 @@ from stallmark.cli.command import Command, Group
 from stallmark.cli.options import as_bytes, json_option, out_option, target_options
 from stallmark.cli.output import ShowInSentences, err, out, print_markup
 from stallmark.engines.abilities import Examined
-from stallmark.errors import StallmarkError
+from stallmark.errors import WrongOption
 from stallmark.experiment.progress import Show
 from stallmark.redact import markdown
 from stallmark.stats.thresholds import LATE
@@ -384,7 +384,7 @@ def model_of(options: Mapping[str, Any], base: "ArrayModel | None" = None, *, no
 
     sizes = {name: options[name] for name in ("cache", "tier") if options[name] is not None}
     if len(sizes) + no_flash > 1:
-        raise StallmarkError("An array has a cache, a tier or neither: give one of --cache, --tier and --no-flash.")
+        raise WrongOption("An array has a cache, a tier or neither: give one of --cache, --tier and --no-flash.")
     given = {name: value for name, value in options.items() if value is not None and name not in sizes}
     try:
         if sizes or no_flash:
@@ -395,7 +395,7 @@ def model_of(options: Mapping[str, Any], base: "ArrayModel | None" = None, *, no
             given["tier"] = FlashTier(sizes["tier"])
         return replace(base or DISK_SHELF, **given)
     except ValueError as error:
-        raise StallmarkError(str(error)) from None
+        raise WrongOption(str(error)) from None
 
 
 def sentence(facts: "ArrayFacts", why_broken: str | None) -> str:

@@ -15,7 +15,7 @@ from rich.table import Table
 from stallmark.cli.command import Command, environment_prefix
 from stallmark.cli.options import json_option, target_options
 from stallmark.cli.output import out, print_markup
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, WrongOption
 from stallmark.experiment import QuickScenario
 from stallmark.redact import holds_secret, names_secret
 
@@ -67,7 +67,7 @@ def scripts_definition(scripts: "Sequence[str]", defined: "Sequence[str]") -> di
         name = re.sub(r"[^A-Za-z0-9_-]+", "_", path.stem).strip("_-") or "script"
         name = name if name[0].isalpha() else f"script_{name}"
         if name in transactions:
-            raise StallmarkError(f"Two scripts are called {name}: rename one.")
+            raise WrongOption(f"Two scripts are called {name}: rename one.")
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -85,7 +85,7 @@ def _variable(text: str) -> tuple[str, Any]:
     context = click.get_current_context(silent=True)
     is_secret = names_secret(name) or holds_secret(value)
     if is_secret and context and context.get_parameter_source("defined") is ParameterSource.COMMANDLINE:
-        raise StallmarkError(
+        raise WrongOption(
             f"--define {name}=… holds a secret, which everybody on this machine can read in the list of processes: set "
             f"{environment_prefix(context)}DEFINE to {name}=… instead."
         )

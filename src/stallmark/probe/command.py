@@ -12,7 +12,7 @@ from stallmark.cli.command import Command
 from stallmark.cli.options import FiniteRange, as_bytes, json_option, out_option, parsing, quiet_option, timezone_option
 from stallmark.cli.output import Outputs, progress_console
 from stallmark.cli.report import reporting, show_report
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, WrongOption
 from stallmark.experiment import LoadMachines, OwnExperiment
 from stallmark.experiment.progress import Show
 
@@ -125,7 +125,7 @@ class ProbesOfScenario(OwnExperiment):
         typed = click.get_current_context().get_parameter_source("server") is ParameterSource.COMMANDLINE
         # STALLMARK_SERVER may be set for other commands, so only a URL on the command line is an error.
         if machines or typed or replace(target, url=None) != type(target)():
-            raise StallmarkError(
+            raise WrongOption(
                 f"{scenario.name} probes raw storage: only --set, --out and --json of `run` apply; "
                 "name a folder on real storage with `stallmark probe FOLDER`, or as a variant's `folder`."
             )
@@ -150,7 +150,7 @@ def scenarios() -> ProbesOfScenario:
 def _only_reads(place: Path, patterns: list, *, named: bool) -> list:
     reads = [pattern for pattern in patterns if pattern.reads]
     if named and len(reads) < len(patterns):
-        raise StallmarkError(
+        raise WrongOption(
             f"{place} exists, and a probe writes only to files that it made: leave the write patterns out, or name "
             "a folder on that storage."
         )

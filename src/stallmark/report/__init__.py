@@ -5,7 +5,7 @@ impossible target is refused before the work.
 import os
 from pathlib import Path
 
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, WrongOption
 from stallmark.record.files import refuse_unwritable, replacing
 from stallmark.redact import visible
 
@@ -17,7 +17,7 @@ def refuse_target(target: Path, replace: bool = True) -> None:
     """Raise StallmarkError if `target` cannot become a file. With `replace` it may not be a device (/dev/null) either,
     which an administrator would lose."""
     if str(target) == "-":
-        raise StallmarkError("- is standard output, and this output needs a file: name one.")
+        raise WrongOption("- is standard output, and this output needs a file: name one.")
     if target.is_dir():
         raise StallmarkError(f"{target} is a folder: name a file in it.")
     if replace and target.exists() and not target.is_file():
@@ -42,4 +42,4 @@ def refuse_slide(target: Path) -> None:
     """Raise StallmarkError if `target` cannot become a summary for a slide."""
     refuse_target(target)
     if target.suffix.lower() not in SUFFIXES:
-        raise StallmarkError(f"{target}: a summary is written as {' or '.join(SUFFIXES)}: name the file so.")
+        raise WrongOption(f"{target}: a summary is written as {' or '.join(SUFFIXES)}: name the file so.")

@@ -10,11 +10,11 @@ from rich.markup import escape
 from stallmark import format
 from stallmark.cli.command import Command
 from stallmark.cli.exit_codes import INCOMPLETE, VERDICT
-from stallmark.cli.options import FiniteRange, json_option, markdown_option, timezone_option
+from stallmark.cli.options import FiniteRange, json_option, markdown_option, parsing, timezone_option
 from stallmark.cli.output import STANDARD_OUTPUT, Outputs, err, page_file, print_markup
 from stallmark.cli.report import report_if_possible, show_report
 from stallmark.cli.runs import Progress
-from stallmark.errors import CallFailed, StallmarkError, as_sentence
+from stallmark.errors import CallFailed, StallmarkError, WrongOption, as_sentence
 from stallmark.experiment import LoadMachines, OwnExperiment
 from stallmark.experiment.progress import Phase, Show
 from stallmark.stopping import StopSignal
@@ -24,6 +24,20 @@ if TYPE_CHECKING:
     from stallmark.record.manifest.storage import ServiceLevelObjective
     from stallmark.scenarios import Titled
     from stallmark.sizing.scenario import SizingScenario
+
+
+@parsing
+def _level(text: str) -> "ServiceLevelObjective":
+    from pydantic import TypeAdapter, ValidationError
+
+    from stallmark.analysis.service_level import READY_MADE
+    from stallmark.scenarios.load import ServiceLevelChoice, objective
+
+    given = text if text in READY_MADE else {"read": text}
+    try:
+        return objective(TypeAdapter(ServiceLevelChoice).validate_python(given))
+    except ValidationError:
+        raise ValueError(f"{text} is not a service level: write {', '.join(READY_MADE)} or a time as 10ms") from None
 
 
 @click.command(cls=Command)
@@ -38,7 +52,7 @@ if TYPE_CHECKING:
     help="Multiple of the profile’s load that the new hardware is to carry.",
 )  # fmt: skip
 @click.option(
-    "--slo", "level", metavar="LEVEL",
+    "--slo", "level", callback=_level, metavar="LEVEL",
     help="Service level of reads: oltp, dss, mail, or a time such as 10ms [default: that of the sizing runs].",
 )  # fmt: skip
 @click.option("--today", type=click.Path(path_type=Path), help="Sizing folder of the hardware in use today.")
@@ -50,8 +64,8 @@ if TYPE_CHECKING:
 @timezone_option()
 @json_option
 def size(
-    profile: Path, candidates: tuple[Path, ...], percentile: str | None, growth: float, level: str | None,
-    today: Path | None, target: Path | None, markdown: str | None, as_json: bool,
+    profile: Path, candidates: tuple[Path, ...], percentile: str | None, growth: float,
+    level: "ServiceLevelObjective | None", today: Path | None, target: Path | None, markdown: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Show which candidates carry the load of a PROFILE, with how much headroom, and their first limit.
 
@@ -65,28 +79,11 @@ def size(
     page = target or page_file(candidates[0], "sizing.html", for_machines=as_json or markdown == STANDARD_OUTPUT)
     outputs = Outputs(page, as_json, markdown=markdown)
     outputs.refuse()
-    result = summary.size(profile, candidates, percentile, growth, _level(level), today)
+    result = summary.size(profile, candidates, percentile, growth, level, today)
     outputs.show(result, sizing_document, sizing_in_json)
     if not result.any_carries:
         print_markup(err, f"[bold red]Failed:[/] {escape(' '.join(map(sentence, result.answers)))}")
         sys.exit(VERDICT)
-
-
-def _level(text: str | None) -> "ServiceLevelObjective | None":
-    from stallmark.analysis.service_level import PERCENTILES, READY_MADE, make_objective
-    from stallmark.quantities import parse_seconds
-
-    if text is None:
-        return None
-    if text in READY_MADE:
-        return make_objective(text, None, PERCENTILES[0])
-    try:
-        seconds = parse_seconds(text)
-    except ValueError:
-        seconds = 0.0
-    if seconds <= 0:
-        raise StallmarkError(f"--slo {text} is not a service level: write {', '.join(READY_MADE)} or a time as 10ms.")
-    return make_objective(None, seconds * 1000, PERCENTILES[0])
 
 
 def progress(folder: Path) -> Progress:
@@ -113,12 +110,12 @@ class SizingForProfile(OwnExperiment):
 
         if not isinstance(scenario, SizingScenario):
             if self._profile:
-                raise StallmarkError(
+                raise WrongOption(
                     f"{scenario.name} is not a sizing, and only a sizing takes --profile: omit it, or run `sizing`."
                 )
             return False
         if self._profile is None:
-            raise StallmarkError(f"{scenario.name} sizes for the load of a profile: name its folder with --profile.")
+            raise WrongOption(f"{scenario.name} sizes for the load of a profile: name its folder with --profile.")
         return True
 
     def run(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 from xml.etree import ElementTree
 
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, WrongOption
 from stallmark.record.manifest.storage import NS_PER_MS, Asked, Pattern, ProbeStep, coarser
 
 # The patterns of a probe, as SQLIO's: 8 KiB and 64 KiB at random, 1 to 32 outstanding, and large blocks in order.
@@ -48,7 +48,7 @@ def find_patterns(names: Sequence[str]) -> list[Pattern]:
     """Return the patterns with the names given, or all without names. Raise StallmarkError for an unknown name."""
     for name in names:
         if name not in PATTERNS:
-            raise StallmarkError(f"{name!r} is not a pattern of a probe: there are {', '.join(PATTERNS)}.")
+            raise WrongOption(f"{name!r} is not a pattern of a probe: there are {', '.join(PATTERNS)}.")
     return [PATTERNS[name] for name in names] or list(PATTERNS.values())
 
 

@@ -13,7 +13,7 @@ from stallmark.analysis.metrics import group
 from stallmark.analysis.probe_comparison import DRIFTED, SAME, UNKNOWN, Drift, drift
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.errors import StallmarkError
+from stallmark.errors import WrongOption
 from stallmark.record.devices import data_device_label, dram_of, is_data_emulated
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Scenario
@@ -232,9 +232,9 @@ def with_varied(runs: Sequence[RunSummary], names: Collection[str]) -> list[RunS
             known = {known for run in runs for known in (*run.manifest.server.settings, *run.manifest.server.names)}
             near = difflib.get_close_matches(name, known, 1)
             hint = f": did you mean {near[0]}?" if near else ""
-            raise StallmarkError(f"--varied {name}: no report of these runs lists a setting of that name{hint or '.'}")
+            raise WrongOption(f"--varied {name}: no report of these runs lists a setting of that name{hint or '.'}")
         if len(known_values) == 1:
-            raise StallmarkError(f"--varied {name}: it is {known_values.pop()} in every run that has it: leave it out.")
+            raise WrongOption(f"--varied {name}: it is {known_values.pop()} in every run that has it: leave it out.")
         pairs = zip(chosen, values, strict=True)
         chosen = [run if value is None else _choosing(run, name, value) for run, value in pairs]
     return chosen

@@ -21,7 +21,7 @@ from stallmark.analysis.metrics import (
 )
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, WrongOption
 from stallmark.stats import inference as statistics
 from stallmark.stats.thresholds import REPLICATES
 
@@ -117,7 +117,7 @@ def chosen_pairs(all_sides: Sequence[Side], baseline: str | None, between: Betwe
         names = ", ".join(
             repr(name) for name in dict.fromkeys(n for side in all_sides for n in _names(side, by_experiment))
         )
-        raise StallmarkError(f"--baseline {baseline}: no such side. Choose one of {names}.")
+        raise WrongOption(f"--baseline {baseline}: no such side. Choose one of {names}.")
     if by_experiment:
         base = experiment(first.runs[0])
         every = baseline in (None, base)

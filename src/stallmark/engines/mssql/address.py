@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from stallmark.engines import reachability
 from stallmark.engines.mssql.odbc import INSTALLED, Driver
-from stallmark.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, WrongOption
 
 # The address of a SQL Server: a URL as SQLAlchemy writes it, turned into an ODBC connection string.
 #
@@ -60,7 +60,7 @@ class Address:
         try:
             url = make_url(text)
         except (ArgumentError, ValueError):
-            raise StallmarkError(
+            raise WrongOption(
                 "The server's URL cannot be read: write mssql://user@host:1433/database, and every "
                 "@, /, :, % or space of a password as %40, %2F, %3A, %25 or %20."
             ) from None
@@ -69,28 +69,26 @@ class Address:
             for key, value in url.query.items()
         }
         if "odbc_connect" in options:
-            raise StallmarkError(
+            raise WrongOption(
                 "odbc_connect= is not taken: write mssql://user@host:1433/database, with what the driver is to know "
                 "after `?`, as in ?TrustServerCertificate=yes."
             )
         if any(key.lower() in _LOGIN for key in options):
-            raise StallmarkError(
+            raise WrongOption(
                 "User and password are not taken after `?`: write mssql://user@host:1433/database, with the password "
                 "in SQLCMDPASSWORD."
             )
         driver = next((options.pop(key) for key in list(options) if key.lower() == "driver"), INSTALLED[0])
         if driver not in INSTALLED:
-            raise StallmarkError(
+            raise WrongOption(
                 f"?driver={driver} is not taken: Stallmark uses Microsoft's driver 18 or 17 alone, so leave it out."
             )
         switch = next((options.pop(key) for key in list(options) if key.lower() == "bulkcopy"), "yes").lower()
         if switch not in _SWITCH:
-            raise StallmarkError(f"?BulkCopy={switch} is neither yes nor no: ?BulkCopy=no inserts rows instead.")
+            raise WrongOption(f"?BulkCopy={switch} is neither yes nor no: ?BulkCopy=no inserts rows instead.")
         host, _, instance = (url.host or "").partition("\\")
         if not host or not url.database:
-            raise StallmarkError(
-                "The server's URL names no host or no database: write mssql://user@host:1433/database."
-            )
+            raise WrongOption("The server's URL names no host or no database: write mssql://user@host:1433/database.")
         password = url.password or (os.environ.get("SQLCMDPASSWORD") if url.username else None)
         return cls(host, url.port, instance or None, url.database, url.username, password, options, _SWITCH[switch])
 

@@ -39,7 +39,7 @@ from stallmark.engines.postgres.statements import (
     maintenance,
 )
 from stallmark.engines.reachability import find_server, is_here, shares_paths
-from stallmark.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, StallmarkError, in_words
+from stallmark.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, StallmarkError, WrongOption, in_words
 from stallmark.stopping import StopSignal, later
 
 OLDEST_MAJOR = 16
@@ -143,7 +143,7 @@ class PostgresEngine(Engine):
             self._parameters = {"port": "unreadable"}
         # The reason is not repeated: libpq quotes the part it stumbled over, which may be the password.
         if not all(port.isdigit() for port in str(self._parameters.get("port", 5432)).split(",")):
-            raise StallmarkError(
+            raise WrongOption(
                 "The server's URL cannot be read: write postgresql://user@host:5432/database, and every "
                 "@, /, :, % or space of a password as %40, %2F, %3A, %25 or %20."
             )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 
-from stallmark.record.formats.sample import refusal
+from stallmark.record.formats.sample import refusal, wrong_option
 
 _STAMP = re.compile(
     r"(?P<first>[0-9]{1,4})(?P<between>[-/.:])(?P<second>[0-9]{1,2})(?P=between)(?P<third>[0-9]{1,4})"
@@ -199,16 +199,16 @@ class Schedule:
 
 
 def schedule_from(start: str | None, interval_s: float | None, zone: str | None) -> Schedule | None:
-    """Return the schedule that options give. Raise StallmarkError for one without the other, or without a zone."""
+    """Return the schedule that options give. Raise WrongOption for one without the other, or without a zone."""
     if start is None and interval_s is None:
         return None
     if start is None or not interval_s:
-        raise refusal("half_schedule")
+        raise wrong_option("half_schedule")
     if (moment := moment_of(start, YEAR_FIRST)) is None:
-        raise refusal("bad_start", stamp=start)
+        raise wrong_option("bad_start", stamp=start)
     if moment.tzinfo is None and zone is None:
-        raise refusal("local_start", stamp=start)
+        raise wrong_option("local_start", stamp=start)
     begin, late = Clock(Path("--start"), YEAR_FIRST, find_zone(zone) if zone else None).occurrences(start)
     if begin != late:
-        raise refusal("double_start", stamp=start, zone=zone)
+        raise wrong_option("double_start", stamp=start, zone=zone)
     return Schedule(begin, interval_s)

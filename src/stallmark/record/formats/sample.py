@@ -20,7 +20,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, WrongOption
 
 # Sentences on files: refusals and notes, as `sentences.yaml` has them.
 
@@ -39,6 +39,11 @@ def refusal(kind: str, path: object = "", **facts: object) -> StallmarkError:
     """Return the error with the sentence of that kind on the file at `path`."""
     table = load_yaml("sentences")
     return StallmarkError(table["refusals"][kind].format(path=path, **table["commands"], **facts))
+
+
+def wrong_option(kind: str, **facts: object) -> WrongOption:
+    """Return the error with the sentence of that kind on options."""
+    return WrongOption(str(refusal(kind, **facts)))
 
 
 def note(kind: str, **facts: object) -> str:
