@@ -76,6 +76,8 @@ class AnyScenario(Titled):
     at_end: Hook | None = None
     """A command that is run when the experiment ends, however it does. In its arguments `{folder}`, `{state}`
     (complete, incomplete, stopped) and `{because}` are replaced."""
+    devices: Annotated[int, Field(ge=1, strict=True)] | None = None
+    """The number of devices, at least, that `stallmark run` must be given with `--device`."""
     variants: Annotated[list[Variant], Field(min_length=1, max_length=MOST_VARIANTS), NamedApart]
     """The sides of the comparison, at least one."""
 

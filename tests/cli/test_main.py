@@ -189,7 +189,7 @@ def test_a_wrong_command_line_ends_with_2(arguments):
     [
         "run demo --set measure=soon", "run demo --set measure", "run demo --set measure=", "run demo --set nosuch=1",
         "run demo --set users.0.x=1", "run demo --users 5 --set users=6", "run two-devices --device new",
-        "run device-ramp --users 5", "run demo --profile runs",
+        "run two-devices --device one=here", "run device-ramp", "run device-ramp --users 5", "run demo --profile runs",
         "run demo --timezone Mars",
         "run demo --server mysql://x", "run demo --server postgresql://u:secret@h/d", "run demo --server mssql://h",
         "run demo --server postgresql://h/d --data-dir there", "run saturation --device a=b",

@@ -136,6 +136,8 @@ def run(
         own[0].run(model, target, out_dir, show, machines, as_json)
         return
     assert isinstance(model, AnyScenario)
+    if not begun and len(devices) < (wanted := model.devices or 0):
+        raise WrongOption(f"{model.name} compares devices: name {wanted} or more, each by --device NAME=FOLDER.")
     if devices:
         model = on_devices(model, devices)
     show.say(": ".join(filter(None, (model.title or model.name, model.answers))))
