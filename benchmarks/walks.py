@@ -54,15 +54,15 @@ NAMED = {
     "a workload with a unit of I/O (mail)": r"\b(schema|loaders|transactions)[./]mail\b|'mail': '|[Mm]ailbox|MailIo",
     "a workload of queries (warehouse)": r"'warehouse'|\b(schema|loaders|transactions)[./]warehouse\b",
     "a kind of run (probe)": (
-        r"\bProbe(Scenario|Variant|Steps|Plan|Place|Run|Experiment)\b|\bPROBES?(_TABLES|_STEPS|_HISTOGRAM|_WINDOWS)?\b"
-        r"|\bprobe_(plan|document|steps|histogram|windows)\b|\b(run|record|summarise|_estimate)_probes?(_scenario)?\b"
-        r"|\bRawRunner\b|'probe': '[A-Z]|\bprobe\.py"
+        r"\bProbe(Scenario|Variant|Steps|Manifest|Plan|Place|Run|Experiment)\b|\bPROBES?\b|\bSaturation"
+        r"|\bprobe_(plan|document|steps|histogram|windows)\b|\b(run|record|summarise|estimate|read)_probes?\b"
+        r"|\bRawRunner\b|'probe': '[A-Z]|'probe', 'profile'|`stallmark probe\b|(^|\bstallmark[./])probe[./]"
     ),
     "a kind of experiment (sizing)": r"(?<!-)\bsizing\b|\bSizing|\bSIZING\b",
 }
 """Names of a thing of today, as its files and its code have them. A kind of run is also made around other runs: the
 comparisons of those are not counted."""
-FOLDERS = re.compile(r"(schema|loaders|transactions)/(bank|brokerage|mail|warehouse)/|sizing/")
+FOLDERS = re.compile(r"(schema|loaders|transactions)/(bank|brokerage|mail|warehouse)/|(probe|sizing)/")
 """The folders of such things."""
 
 

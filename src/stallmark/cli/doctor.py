@@ -71,7 +71,7 @@ def _machine() -> Iterator[Examined]:
     if reason := can_probe():
         yield Examined("raw storage", "limited", reason)
     else:
-        yield Examined("raw storage", "ok", "it can be probed (`stallmark probe FOLDER`).")
+        yield Examined("raw storage", "ok", "it can be probed.")
 
 
 def _leftovers(remove: bool) -> Iterator[Examined]:

@@ -46,7 +46,7 @@ from stallmark.report.figures import (
 from stallmark.report.kinds import RecordKind
 from stallmark.report.renderers import in_json
 from stallmark.report.table import Rows, Table, number, numbers, percentile_notes, percentiles, word
-from stallmark.report.text import reading, sentence
+from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
 
 
@@ -90,7 +90,7 @@ def _banner(experiment: ProbeExperiment) -> str | None:
 
 
 def _curves_section(experiment: ProbeExperiment, charts: dict[str, list[Figure]]) -> Section:
-    blocks: list[Block] = [Words(reading.PROBE_CURVES, "lead"), Key(probes_key(experiment))]
+    blocks: list[Block] = [Words(words.CURVES, "lead"), Key(probes_key(experiment))]
     for title, group in charts.items():
         leads = (Words(text, "lead") for text in pattern_sentences(experiment, title))
         blocks += [Title(title), *leads, Grid(group)]

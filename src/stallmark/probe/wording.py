@@ -144,6 +144,10 @@ def _several(depths: Sequence[int]) -> str:
 FORMATS: Mapping[str, Format] = {"marks": lambda facts: _marks(**facts), "rate": _rate}
 
 
+CURVES = (
+    "A closed loop for each point: a constant number of I/Os is outstanding. Once the rate no longer grows, further "
+    "outstanding I/Os only wait longer."
+)
 RATE = "I/Os completed within the step, divided by its seconds."
 RATE_READING = "Circle: saturation, from which more outstanding I/Os add little. Cross: collapse."
 LATENCY = "From issuing an I/O to its end. A percentile is omitted if the sample is too small."

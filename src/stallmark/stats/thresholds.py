@@ -432,7 +432,7 @@ WARMING_ERRORS = HEAD_ERRORS
 measured interval to the second by more than WARMING of itself, as these reads decide the read time, and by more than
 WARMING_ERRORS standard errors of two shares (binomial)."""
 
-# Raw storage (analysis/probe) ------------------------------------------------------------
+# Raw storage (analysis/probe_comparison, probe/summary) ------------------------------------
 
 PROBE_GAIN = 0.25
 """Minimum gain in I/Os per second from doubling the outstanding I/Os: with less, storage is saturated. In a closed loop

@@ -254,7 +254,7 @@ def conditions_held(held: int, checked: int, names: Sequence[str]) -> str:
 
 # Other tools' measurements. -----------------------------------------------------------------------------------
 
-# Runs of queries, and probes. ---------------------------------------------------------------------------------
+# Runs of queries. ---------------------------------------------------------------------------------------------
 
 PARALLEL = "Each query with 1, 2 and more processes or threads, if the server granted that many."
 STREAM_WAITS = "States of the streams’ sessions, sampled several times a second, without the workers of a query."
@@ -263,10 +263,6 @@ AGREEMENT_OF_QUERIES = (
     f"{_AGREE} The embedded engine reads temporary files without direct I/O: neither count includes these reads."
 )
 NO_QUERY_FAILED = "No query failed, and none took longer than its timeout."
-PROBE_CURVES = (
-    "A closed loop for each point: a constant number of I/Os is outstanding. Once the rate no longer grows, further "
-    "outstanding I/Os only wait longer."
-)
 
 # Terminals. ---------------------------------------------------------------------------------------------------
 
