@@ -123,6 +123,18 @@ def test_a_sizing_is_refused_by_name_and_its_runs_are_shown_without_the_capabili
     assert "demo" in names and not {"sizing", "sizing-emulated"} & names
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("command", ["report", "status", "compare", "export --csv tables", "sql"])
+def test_a_probe_is_refused_by_name_without_the_capability(tmp_path, without, command):
+    with tarfile.open(RECORDS / "probe.tar.xz") as records:
+        records.extractall(tmp_path, filter="data")
+    [probes, *_] = {path.parents[1] for path in tmp_path.rglob("manifest.json")}
+    what, *options = command.split()
+    done = without("probe", what, str(probes), *options, *(["select 1"] if what == "sql" else []))
+    assert done.returncode == 3 and not done.stdout, done.stdout
+    assert "is a probe, which this installation does not support" in done.stderr and done.stderr.count("\n") == 1
+
+
 def test_no_option_is_added_that_the_command_has():
     for command in {command for each in capabilities.installed() for command in each.options}:
         unloaded = main.commands[command]

@@ -10,8 +10,7 @@ from support.synthetic import Truth, make_run
 
 from stallmark.analysis.cautions import PageCacheKind, page_cache_cautions, page_cache_cautions_of_runs
 from stallmark.analysis.experiment import summarise
-from stallmark.probe.summary import _not_at_device
-from stallmark.record.manifest.storage import Device, Devices, DirectIo, EmulatedArray, Probes, ProbeStep
+from stallmark.record.manifest.storage import Device, Devices, DirectIo, EmulatedArray, Probes
 from stallmark.record.manifest.workload import Load, RawPlan, Step
 from stallmark.record.reader import Record
 
@@ -70,17 +69,6 @@ def test_an_emulated_array_has_a_time_of_its_own():
     device = Device(emulated_array=EmulatedArray(spindles=1))
     manifest = a_manifest(devices=Devices(data=device, folders={"data": "/data"}, direct_io=THROUGH))
     assert not list(page_cache_cautions_of_runs([manifest]))
-
-
-@pytest.mark.parametrize(
-    ("share", "caught"),
-    [(0.0, True), (0.12, True), (0.89, True), (0.9, False), (1.0, False), (7.0, False), (None, False)],
-)
-def test_bytes_that_a_device_did_not_count_are_told(share, caught):
-    whole = step(8, 1000)
-    counted: ProbeStep = replace(whole, device_bytes=None if share is None else round(share * whole.bytes))
-    found = _not_at_device([counted, replace(whole, device_bytes=whole.bytes)])
-    assert found == ([(counted, pytest.approx(share, abs=1e-6))] if caught else [])
 
 
 @pytest.mark.parametrize(("outcome", "told"), [(THROUGH, True), (PAST, False)])

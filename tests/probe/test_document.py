@@ -13,7 +13,7 @@ from stallmark.analysis.finding import caution
 from stallmark.analysis.probe_comparison import Achieved, compare_with_probe, drift
 from stallmark.errors import StallmarkError
 from stallmark.probe.document import probe_document
-from stallmark.probe.summary import ProbeExperiment, SaturationKind, read_probe, summarise_probes
+from stallmark.probe.summary import ProbeExperiment, SaturationKind, summarise_probes
 from stallmark.record.manifest.storage import ProbeResult
 from stallmark.record.reader import find_records
 from stallmark.record.writer import RecordWriter
@@ -35,12 +35,6 @@ def experiment(results, tmp_path_factory) -> ProbeExperiment:
     write_probe(folder, "disks", results[0], 1)
     write_probe(folder, "<flash>", results[1], 2)
     return summarise_probes(find_records([folder]))
-
-
-def test_a_record_is_read_as_it_was_written(results, tmp_path):
-    write_probe(tmp_path, "disks", results[0])
-    [found] = find_records([tmp_path])
-    assert read_probe(found) == results[0]
 
 
 def test_probes_of_one_place_are_told_apart(results, tmp_path):

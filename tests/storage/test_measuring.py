@@ -8,11 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from stallmark.errors import StallmarkError
-from stallmark.probe.runner import ProbePlace, record_probe
-from stallmark.probe.summary import SaturationKind, read_probe, summarise_probes
-from stallmark.record.manifest.course import Scenario, Variant
 from stallmark.record.manifest.storage import Asked
-from stallmark.record.reader import find_records
 from stallmark.storage.block_devices import InMemory
 from stallmark.storage.emulator import ArrayModel
 from stallmark.storage.emulator.arrays import EmulatedArrays
@@ -23,32 +19,6 @@ from stallmark.storage.programs import can_probe
 
 MODEL = ArrayModel(4, 5, 5, 1, 100)
 READ = Asked(PATTERNS["8k-random-read"], 8)
-FAKE = f"""#!{sys.executable}
-import json, os, sys
-asked = dict(option[2:].split("=", 1) for option in sys.argv[1:] if "=" in option)
-if "--version" in sys.argv:
-    print("fio-3.99")
-elif os.environ.get("FAIL"):
-    sys.exit(os.environ["FAIL"])
-else:
-    threads = int(asked["numjobs"]) * int(asked["iodepth"])
-    ios = 1000 * threads
-    times = dict(mean=1e6, bins={{"1000000": ios}})
-    done = dict(io_bytes=ios * 8192, runtime=1000, total_ios=ios, lat_ns=times, clat_ns=times)
-    json.dump(dict(jobs=[dict(error=0, read=done, write=done)]), open(asked["output"], "w"))
-    open("preload", "w").write(os.environ.get("LD_PRELOAD", "none"))
-"""
-
-
-@pytest.fixture
-def fake(tmp_path, monkeypatch):
-    program = tmp_path / "bin" / "fio"
-    program.parent.mkdir()
-    program.write_text(FAKE)
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(program.parent))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture
@@ -123,20 +93,6 @@ def test_without_fio_it_says_how_to_come_by_it(tmp_path, monkeypatch):
     with pytest.raises(StallmarkError, match="needs fio"):
         in_steps(tmp_path / "new", SHORT_STEPS, seconds=1, size_bytes=LEAST_BYTES)
     assert not (tmp_path / "new").exists(), "no file is written for nothing"
-
-
-def test_a_record_that_was_cut_keeps_what_was_measured(fake, file, monkeypatch):
-    def fail(number, step):
-        monkeypatch.setenv("FAIL", "fio: the cable is out")
-
-    place = ProbePlace("e", 1, Scenario(name="probe"), Variant(name="array"))
-    with pytest.raises(StallmarkError, match="cable"):
-        record_probe(fake / "runs" / "01", place, file, (READ, READ), 1, "2026-11-22T08:00:00", None, fail)
-    [record] = find_records([fake / "runs"])
-    assert record.kind == "probe" and "cable" in (record.incomplete_because or "")
-    assert [step.iops for step in read_probe(record).steps] == [8000]
-    [cut] = [one for one in summarise_probes([record]).cautions if one.kind is SaturationKind.INCOMPLETE]
-    assert cut.facts["probe"] == "array" and "fio failed" in cut.facts["said"]
 
 
 needs_fio = pytest.mark.skipif(can_probe() is not None, reason=can_probe() or "")
