@@ -18,11 +18,11 @@ from stallmark.cli.run import run
 from stallmark.errors import StallmarkError
 from stallmark.experiment.estimate import estimate
 from stallmark.experiment.manifest import EndNote
-from stallmark.experiment.remaining_runs import INTERRUPTED, EarlierExperiment, RemainingRuns, command, order_of
+from stallmark.experiment.remaining_runs import EarlierExperiment, RemainingRuns, command, order_of
 from stallmark.experiment.target import Target
 from stallmark.record.files import exclusive_folder
 from stallmark.record.manifest import read_manifest, write_manifest
-from stallmark.record.reader import Record, find_records
+from stallmark.record.reader import INTERRUPTED, Record, find_records
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import AnyScenario
 from stallmark.scenarios.read import read_any_scenario, read_scenario, shipped

@@ -257,6 +257,15 @@ def test_a_folder_of_experiments_is_refused_with_the_name_of_one(tmp_path):
         find_records([tmp_path])
 
 
+def test_runs_beside_experiments_are_not_shown_alone(tmp_path):
+    probe, run = (RecordWriter(tmp_path / name, a_manifest()).folder for name in ("1-probe", "2-demo/01-run"))
+    with pytest.raises(StallmarkError, match=rf"both runs and experiments: .*, such as {probe} or {run.parent}\.$"):
+        find_records([tmp_path])
+    for file in {*run.iterdir()} - {run / "manifest.json"}:  # as an export leaves its manifest
+        file.unlink()
+    assert [record.folder for record in find_records([tmp_path])] == [probe]
+
+
 def test_a_folder_of_other_records_is_refused_with_the_name_of_one(tmp_path):
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "profile.json").write_text("{}")

@@ -66,9 +66,8 @@ def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
 
 def _past(out_dir: Path) -> Iterator["Past"]:
     from stallmark.analysis.experiment import SUMMARISED, summarise
-    from stallmark.experiment.remaining_runs import INTERRUPTED
     from stallmark.experiment.status import State, status
-    from stallmark.record.reader import find_records
+    from stallmark.record.reader import INTERRUPTED, find_records
     from stallmark.report.results import Past
 
     for folder in sorted({path.parent.parent for path in out_dir.glob("*/*/manifest.json")}):

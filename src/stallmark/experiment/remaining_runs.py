@@ -19,7 +19,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.files import sweep
 from stallmark.record.manifest import FILE, Manifest, write_manifest
 from stallmark.record.manifest.course import ChosenSize
-from stallmark.record.reader import Record, find_records, recorded_seconds
+from stallmark.record.reader import INTERRUPTED, Record, find_records, recorded_seconds
 from stallmark.redact import HIDDEN
 from stallmark.scenarios.model import AnyScenario, Variant, WorkloadChoice, model_for
 from stallmark.scenarios.run_order import PlannedRun
@@ -135,9 +135,6 @@ def _values(record: Record) -> Values:
 
 
 # An experiment that ended early, read from its records: which runs are whole, and what is left to run.
-
-INTERRUPTED = "interrupted"
-"""The folder in an experiment's own that keeps its incomplete runs, out of sight of reports."""
 
 
 @dataclass(frozen=True)

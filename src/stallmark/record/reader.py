@@ -38,6 +38,8 @@ SMALL_VALUES, SMALL_BYTES = 1 << 17, 1 << 20
 Encoded values take few bytes in the file and more in memory, texts take many in both."""
 TABLE_FILES = (".parquet", ".arrows", ".sums")
 _NAME = re.compile(r"[a-z0-9_]+")
+INTERRUPTED = "interrupted"
+"""The folder in an experiment's own that keeps its incomplete runs, out of sight of reports."""
 
 
 @dataclass(frozen=True)
@@ -303,6 +305,10 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
                 raise StallmarkError(f"{folder} leads out of {path}: name the folder that it is a link to.")
         if not here:
             raise StallmarkError(_missing_record_message(path))
+        if path not in here and (others := _experiments_beside(path)):
+            raise StallmarkError(
+                f"{path} holds both runs and experiments: name those you mean, such as {max(here)} or {others[-1]}."
+            )
         for folder in here:
             folders.setdefault(folder.resolve(), folder)
     runs: dict[Any, Record] = {}
@@ -311,6 +317,14 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
         if runs.setdefault(_identity(record), record) is not record:
             record.refuse_damage()
     return sorted(runs.values(), key=lambda record: (record.manifest.started, record.folder.name))
+
+
+def _experiments_beside(path: Path) -> list[Path]:
+    """Return the folders in a folder that hold runs in turn, without those that an experiment has set aside."""
+    runs = [file.parent for file in path.glob("*/*/manifest.json")]
+    # An export has a manifest, too.
+    recorded = {run.parent for run in runs if any(file.suffix in TABLE_FILES for file in run.iterdir())}
+    return sorted(recorded - {path / INTERRUPTED})
 
 
 def _missing_record_message(path: Path) -> str:
