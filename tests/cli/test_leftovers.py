@@ -3,6 +3,7 @@
 import mmap
 import os
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -57,6 +58,30 @@ def test_whatever_command_comes_next_removes_it(memory, killed):
     before = everything(memory)
     assert stallmark("list", "--json").exit_code == 0
     assert before - everything(memory) == set(killed)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no links for everybody")
+def test_a_file_elsewhere_is_removed_by_whatever_command_comes_next(memory, tmp_path):
+    probe = f"""
+import os, signal, tempfile
+from pathlib import Path
+from stallmark.storage.probe_file import LEAST_BYTES, make_probe_file
+tempfile.tempdir = {tempfile.gettempdir()!r}
+with make_probe_file(Path("array"), LEAST_BYTES):
+    if "killed" in os.environ:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+    before = everything(memory)
+    (array := tmp_path / "array").mkdir()
+    assert subprocess.run([sys.executable, "-c", probe], check=False).returncode == 0
+    assert everything(memory) == before and not any(array.iterdir())
+    subprocess.run([sys.executable, "-c", probe], env=os.environ | {"killed": "1"}, check=False)
+    [left], [link] = array.iterdir(), everything(memory) - before
+    (mine := tmp_path / left.name).write_bytes(left.read_bytes()[1:])
+    (other := link.with_name(f"{link.name}-other")).symlink_to(mine)
+    assert "".join(str(left).split()) in "".join(stallmark("doctor").stdout.split())
+    assert stallmark("list", "--json").exit_code == 0
+    assert everything(memory) == before and not left.exists() and not other.is_symlink() and mine.exists()
 
 
 def test_doctor_lists_it_and_removes_it_when_told_to(memory, killed):

@@ -1,23 +1,27 @@
 """The file that a probe or a raw load works on: made by us, marked, and removed; nothing else is ever written to.
 
-Its first MiB holds our mark, and no I/O goes there. A probe that was killed leaves its file. The next one in that
-folder finds it by name and mark, sees that its process is gone, and removes it.
+Its first MiB holds our mark, and no I/O goes there. A probe that was killed leaves its file, and a link to it among the
+temporary files. Whatever command comes next finds it by that, and the next probe in that folder by its name. Its mark
+tells that it is ours, and that its process is gone.
 """
 
 import json
 import os
 import shutil
 import socket
+import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import psutil
 
 from stallmark.errors import StallmarkError
+from stallmark.processes import Leftover, temporary_name
 from stallmark.storage.fio import SKIP_BYTES
 
 PREFIX, SUFFIX = "stallmark-probe-", ".data"
@@ -58,8 +62,12 @@ def make_probe_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
             f"at least {LEAST_BYTES // 2**20} MiB."
         )
     made = not folder.exists()
-    path = folder.resolve() / f"{PREFIX}{uuid.uuid4().hex}{SUFFIX}"
+    name = uuid.uuid4().hex
+    path = folder.resolve() / f"{PREFIX}{name}{SUFFIX}"
+    link = Path(tempfile.gettempdir(), f"{temporary_name('elsewhere')}{name}")
     try:
+        with suppress(OSError):  # on Windows not everybody may make one
+            link.symlink_to(path)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             remove_leftovers(folder)
@@ -74,6 +82,7 @@ def make_probe_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
     finally:
         with suppress(FileNotFoundError, NotADirectoryError):
             path.unlink()
+        link.unlink(missing_ok=True)
         if made:
             _remove_empty(folder)
 
@@ -84,6 +93,12 @@ def remove_leftovers(folder: Path) -> list[Path]:
     for path in gone:
         path.unlink(missing_ok=True)
     return gone
+
+
+def leftover_at(path: Path) -> Iterator[Leftover]:
+    """Yield the file there if it is one of a process that is gone."""
+    if path.match(f"{PREFIX}*{SUFFIX}") and _is_left(path):
+        yield Leftover("of raw I/O that was killed", path, path.stat().st_size, partial(path.unlink, missing_ok=True))
 
 
 def _is_left(path: Path) -> bool:
