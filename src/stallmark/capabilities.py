@@ -56,7 +56,7 @@ class Capability:
     manifest: Place | None = None
     """The model of the manifest of its runs, whose `kind` is its name."""
     tables: Place | None = None
-    """The tables of its runs, by name (record/schema.py: OwnTable)."""
+    """The tables of its runs, by name (record/schema.py: AddedTable)."""
     progress: Place | None = None
     """A function that returns the lines of `stallmark status` on a folder with `<name>.json` while it is made."""
     wording: tuple[Place, ...] = ()

@@ -10,7 +10,7 @@ from stallmark.collectors import data_format
 from stallmark.record import profile
 from stallmark.record.histogram import VALUES_US
 from stallmark.record.profile_tables import RAW_TABLES
-from stallmark.record.schema import MEANING, TABLES, UNIT, own_tables
+from stallmark.record.schema import MEANING, TABLES, UNIT, added_tables
 from stallmark.record.writer import RecordWriter
 
 PAGE = Path(__file__).parents[2] / "docs" / "data-format.md"
@@ -27,7 +27,7 @@ def test_the_page_is_current():
 
 def test_every_column_has_a_meaning_and_every_quantity_a_unit():
     found = [*data_format.tables(), data_format.STEPS_IN_SQL, *data_format.profile_tables()]
-    assert {one.name for one in found} >= {*TABLES, *own_tables(), "server_io", "volumes", "maintenance"}
+    assert {one.name for one in found} >= {*TABLES, *added_tables(), "server_io", "volumes", "maintenance"}
     assert {one.name for one in found} >= {*RAW_TABLES, *profile.TABLES}
     for table in found:
         assert table.meaning and len(table.columns) == len(set(table.columns.names)), table.name

@@ -29,8 +29,8 @@ from stallmark.record.schema import (
     SAMPLED,
     STEPS,
     TABLES,
+    added_tables,
     meaning_of,
-    own_tables,
     unit_of,
 )
 
@@ -205,7 +205,7 @@ def tables() -> Iterator[RecordTable]:
         own: Sequence[type[Collector]] = [OF_STATEMENTS[engine]] if engine in OF_STATEMENTS else []
         for kind in {kind.name: kind for kind in (*kinds, *requested, *own, *_ON_WINDOWS.get(engine, ()))}.values():
             yield RecordTable(kind.name, engine, kind.help, pa.schema([*SAMPLED, *kind.columns]))
-    for name, table in own_tables().items():
+    for name, table in added_tables().items():
         yield RecordTable(name, "", table.meaning, table.columns)
 
 

@@ -11,7 +11,7 @@ from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import ManifestPart
 from stallmark.record.manifest.storage import Pattern, ProbeResult, ProbeStep
 from stallmark.record.reader import Record
-from stallmark.record.schema import OwnTable, column
+from stallmark.record.schema import AddedTable, column
 from stallmark.record.writer import RecordWriter
 
 
@@ -39,7 +39,7 @@ class ProbeManifest(Manifest):
 _PATTERN = column("pattern", pa.string(), 'as the scenario names it: "8k-random-read"')
 _OUTSTANDING = column("outstanding", pa.int32(), "under way at once", "I/Os")
 TABLES: Final = {
-    "probe_steps": OwnTable(
+    "probe_steps": AddedTable(
         "A probe of raw storage: a row for each pattern and number of I/Os under way.",
         pa.schema(
             [
@@ -59,7 +59,7 @@ TABLES: Final = {
         # A probe refuses a step in which no I/O ended.
         positive=frozenset(("outstanding", "seconds", "ios", "mean_ms")),
     ),
-    "probe_histogram": OwnTable(
+    "probe_histogram": AddedTable(
         "Its I/Os by how long they took.",
         pa.schema(
             [
@@ -70,7 +70,7 @@ TABLES: Final = {
             ]
         ),
     ),
-    "probe_windows": OwnTable(
+    "probe_windows": AddedTable(
         "Its rate over time.",
         pa.schema(
             [

@@ -23,7 +23,7 @@ from stallmark.record.schema import (
     QUERIES_LEFT,
     RAW_IO,
     TABLES,
-    own_tables,
+    added_tables,
 )
 
 TEXTS: Final = frozenset((
@@ -93,7 +93,7 @@ def wrong_columns(table: str, schema: pa.Schema) -> str | None:
 
 def wrong_rows(table: str, rows: pa.RecordBatch) -> str | None:
     """Return the fault in some columns of a table, or None without one."""
-    own = own_tables().get(table)
+    own = added_tables().get(table)
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         if _is_empty(table, rows.schema.field(name)):
             continue
@@ -142,12 +142,12 @@ _READS: Final[Mapping[tuple[str, str], Callable[[Any], object]]] = {
 
 def _columns(table: str) -> pa.Schema | None:
     """Return the columns of a table of ours, or None for one of a collector."""
-    own = own_tables().get(table)
+    own = added_tables().get(table)
     return own.columns if own else _OWN.get(table)
 
 
 def _added_later(table: str) -> frozenset[str]:
-    own = own_tables().get(table)
+    own = added_tables().get(table)
     return own.added_later if own else _ADDED_LATER.get(table, frozenset())
 
 

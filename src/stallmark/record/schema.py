@@ -238,7 +238,7 @@ TABLES: dict[str, pa.Schema] = {
 
 
 @dataclass(frozen=True)
-class OwnTable:
+class AddedTable:
     """A table of the runs of a capability."""
 
     meaning: str
@@ -250,14 +250,14 @@ class OwnTable:
 
 
 @cache
-def own_tables() -> Mapping[str, OwnTable]:
+def added_tables() -> Mapping[str, AddedTable]:
     """Return the tables of the runs of capabilities, by name."""
     return {name: table for tables in capabilities.parts("tables") for name, table in tables.items()}
 
 
 def standard_tables() -> dict[str, pa.Schema]:
     """Return the tables that every run of one kind or another has; others depend on what is sampled or loaded."""
-    return TABLES | {name: table.columns for name, table in own_tables().items()}
+    return TABLES | {name: table.columns for name, table in added_tables().items()}
 
 
 STEPS = pa.schema(
