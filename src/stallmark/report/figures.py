@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from stallmark import format
+from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.run import RunSummary
 from stallmark.redact import visible
 from stallmark.report.text.device import EMULATED
@@ -24,20 +25,30 @@ COLOURS = ("#0b6fb8", "#d2570a", "#3f8f3f", "#d94f8a", "#2f9bb3", "#7a6a5c", "#b
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 NEUTRAL = "#7d8590"
-WAIT_COLOURS = {
-    "io": "#b4452c",
-    "wal": "#b0770f",
-    "replica": "#d3a544",
-    "lock": "#7a54a8",
-    "latch": "#a88bc9",
-    "memory": "#4c7a3d",
-    "parallel": "#86a86f",
-    "worker": "#a34f78",
-    "cpu": "#3a7d8c",
-    "client": "#8b96a0",
-    "other": "#6b6259",
-}
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Liberation Sans", Arial, sans-serif'
+
+
+class WaitStyle(NamedTuple):
+    """The name and the colour of a wait class."""
+
+    name: str
+    colour: str
+
+
+WAITS = {
+    "io": WaitStyle("I/O", "#b4452c"),
+    "wal": WaitStyle("WAL", "#b0770f"),
+    "replica": WaitStyle("replica", "#d3a544"),
+    "lock": WaitStyle("lock", "#7a54a8"),
+    "latch": WaitStyle("latch", "#a88bc9"),
+    "memory": WaitStyle("memory", "#4c7a3d"),
+    "parallel": WaitStyle("parallel", "#86a86f"),
+    "worker": WaitStyle("worker", "#a34f78"),
+    "cpu": WaitStyle("CPU", "#3a7d8c"),
+    "client": WaitStyle("client", "#8b96a0"),
+    "other": WaitStyle("other", "#6b6259"),
+}
+assert set(WAITS) == set(WAIT_CLASSES)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from stallmark.redact import visible
 from stallmark.report import refuse_slide, write_whole
 from stallmark.report.columns import primary_of
 from stallmark.report.document import WIDTHS, Document, Drawing
-from stallmark.report.figures import FONT, WAIT_COLOURS, looks
+from stallmark.report.figures import FONT, WAITS, looks
 from stallmark.report.text import experiment as words
 from stallmark.report.text import term
 from stallmark.report.text.device import EMULATED
@@ -85,11 +85,11 @@ def stamp(right: float, y: float, says: str) -> list[dict]:
 
 
 CAUSES = (
-    ("reads", ("read",), WAIT_COLOURS["io"]),
-    ("log", ("log",), WAIT_COLOURS["wal"]),
-    ("locks", ("lock",), WAIT_COLOURS["lock"]),
-    ("CPU", ("cpu",), WAIT_COLOURS["cpu"]),
-    ("rest", ("other_io", "unknown", "client", "queue", "rest"), WAIT_COLOURS["client"]),
+    ("reads", ("read",), WAITS["io"].colour),
+    ("log", ("log",), WAITS["wal"].colour),
+    ("locks", ("lock",), WAITS["lock"].colour),
+    ("CPU", ("cpu",), WAITS["cpu"].colour),
+    ("rest", ("other_io", "unknown", "client", "queue", "rest"), WAITS["client"].colour),
 )
 """Causes, the parts of the response time in each, and their colours."""
 UNKNOWN = "#7d8590"

@@ -10,14 +10,13 @@ from stallmark import format
 from stallmark.analysis.cause_evidence import Cause, Evidence
 from stallmark.analysis.compare.summary import PairComparison
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.step_summary import PARTS, Associated, Association, Demands, StepCause, StepSummary
 from stallmark.format import coefficient, percent
 from stallmark.report.columns import by_reason, panels, step_labels, step_rows
 from stallmark.report.document import Block, Fold, Grid, Section, Title, Words, table_blocks
 from stallmark.report.figures import (
     NEUTRAL,
-    WAIT_COLOURS,
+    WAITS,
     Drawing,
     Figure,
     KeyItem,
@@ -38,20 +37,6 @@ from stallmark.report.text.reading import Panel
 from stallmark.stats.inference import Correlation
 from stallmark.stats.thresholds import ASSOCIATION_BIN_S, CONFIDENCE
 
-WAIT_NAMES = {
-    "io": "I/O",
-    "wal": "WAL",
-    "replica": "replica",
-    "lock": "lock",
-    "latch": "latch",
-    "memory": "memory",
-    "parallel": "parallel",
-    "worker": "worker",
-    "cpu": "CPU",
-    "client": "client",
-    "other": "other",
-}
-assert set(WAIT_NAMES) == set(WAIT_CLASSES)
 ROW, HEAD, FOOT = 26, 30, 42  # px: a row, a panel's title, the axis below
 
 
@@ -64,7 +49,7 @@ def wait_figure(experiment: ExperimentSummary) -> Figure | None:
     parts = panels(steps)
     seen = {name for s in steps for name, share in (s.waits.share or {}).items() if share}
     # Rare classes are omitted unless observed, so that the key stays short.
-    order = [name for name in WAIT_NAMES if name not in reading.WAITS_EXPLAINED or name in seen]
+    order = [name for name in WAITS if name not in reading.WAITS_EXPLAINED or name in seen]
     made = _rows_chart(parts, labels, barmode="stack", bargap=0.24, hovermode="y unified")
     ticks = {"tickvals": [0, 25, 50, 75, 100], "ticktext": ["0", "25", "50", "75", "100 %"]}
     made.change(xaxis={"range": [0, 100]} | ticks)
@@ -74,7 +59,7 @@ def wait_figure(experiment: ExperimentSummary) -> Figure | None:
             made.add(
                 bars(
                     orientation="h",
-                    name=WAIT_NAMES[name],
+                    name=WAITS[name].name,
                     x=rounded(values),
                     y=list(range(len(panel.steps))),
                     text=[f"{v:.0f}" if v >= 5 else "" for v in values],
@@ -83,7 +68,7 @@ def wait_figure(experiment: ExperimentSummary) -> Figure | None:
                     textangle=0,
                     constraintext="none",
                     hovertemplate="%{x:.1f} %",
-                    marker={"color": WAIT_COLOURS[name]},
+                    marker={"color": WAITS[name].colour},
                     yaxis=f"y{place}",
                 )
             )
@@ -97,7 +82,7 @@ def wait_figure(experiment: ExperimentSummary) -> Figure | None:
         + "".join(f"{text} " for name, text in reading.WAITS_EXPLAINED.items() if name in order)
         + reading.WAITS_ARE_NO_CAUSE,
         chart=made,
-        header=["step", *(WAIT_NAMES[n] for n in order), "most frequent waits"],
+        header=["step", *(WAITS[n].name for n in order), "most frequent waits"],
         rows=[
             [
                 labels[s.key],
@@ -106,7 +91,7 @@ def wait_figure(experiment: ExperimentSummary) -> Figure | None:
             ]
             for s in steps
         ],
-        key=[KeyItem(WAIT_NAMES[n], WAIT_COLOURS[n], None, "bar") for n in order],
+        key=[KeyItem(WAITS[n].name, WAITS[n].colour, None, "bar") for n in order],
         wide=True,
     )
 
@@ -194,8 +179,8 @@ def _wait_summary(steps: Sequence[StepSummary], labels: dict[str, str]) -> str:
         share = step.waits.share or {}
         first, second = sorted(share, key=lambda n: -share[n])[:2]
         parts.append(
-            f"{labels[step.key]}: {WAIT_NAMES[first]} {format.share(share[first])}, "
-            f"{WAIT_NAMES[second]} {format.share(share[second])}"
+            f"{labels[step.key]}: {WAITS[first].name} {format.share(share[first])}, "
+            f"{WAITS[second].name} {format.share(share[second])}"
         )
     return "; ".join(parts) + "."
 

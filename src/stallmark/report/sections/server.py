@@ -26,7 +26,7 @@ from stallmark.analysis.read.statements import QueryStoreSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.report.columns import step_labels, step_rows
 from stallmark.report.document import Block, Section, Words, table_blocks
-from stallmark.report.sections.cause import WAIT_NAMES
+from stallmark.report.figures import WAITS
 from stallmark.report.sections.transactions import statements
 from stallmark.report.table import (
     PERCENTILES,
@@ -232,7 +232,7 @@ def server_waits(experiment: ExperimentSummary) -> Table | None:
     return step_rows(experiment, lambda step: step.waits.server_waits).table_if_any(
         word("wait", lambda wait: wait.wait_type),
         # Only SQL Server counts waits by type, and its WAL is called the log.
-        word("class", lambda wait: WAIT_NAMES[wait.wait_class].replace("WAL", "log")),
+        word("class", lambda wait: WAITS[wait.wait_class].name.replace("WAL", "log")),
         number("waits", lambda wait: wait.waits, format.count),
         number("resource ms/s", lambda wait: wait.resource_ms / wait.seconds),
         number("signal ms/s", lambda wait: wait.signal_ms / wait.seconds),
