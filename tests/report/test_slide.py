@@ -13,7 +13,7 @@ from support.steps import changed_step
 from stallmark.analysis.step_summary import PARTS, Budget, StepCause
 from stallmark.errors import StallmarkError
 from stallmark.report.picture import CAUSES, picture_of
-from stallmark.report.sections import answer_of
+from stallmark.report.sections import head_of
 
 
 def shapes(drawn: str, tag: str) -> list[ElementTree.Element]:
@@ -73,7 +73,7 @@ def test_a_slide_says_the_question_the_answer_what_is_emulated_and_what_not_to_c
     for one in (
         experiment.title,
         experiment.answers,
-        answer_of(experiment),
+        head_of(experiment).answer,
         "EMULATED: 4 of 5 runs",
         "Two runs may differ",
     ):

@@ -1,6 +1,7 @@
 """The report of a comparison, in Markdown too: the verdict first, then its evidence."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from stallmark import format
 from stallmark.analysis.compare.sides import name_of
@@ -28,7 +29,7 @@ from stallmark.report.document import (
 )
 from stallmark.report.figures import KeyItem, looks
 from stallmark.report.picture import picture_from
-from stallmark.report.sections import banner, cause, environment, verdict
+from stallmark.report.sections import cause, environment, head_of, verdict
 from stallmark.report.table import Cell, Rows, Table, in_markdown, number, percentile_notes, word
 from stallmark.report.text import comparison as words
 from stallmark.report.text import reading, sentence, term
@@ -160,17 +161,12 @@ def comparison_document(experiment: ExperimentSummary, comparison: ComparisonSum
     over_time = figures.time_figure(experiment, comparison)
     bars = [Key(key), figures.bar_figure(experiment, comparison), *([over_time] if over_time else [])]
     left_out = [Words(sentence(finding), "footnote bad") for finding in comparison.left_out]
-    return Document(
-        title=experiment.title,
-        kind=experiment.scenario,
-        question=experiment.answers,
-        questions=experiment.questions,
+    return replace(
+        head_of(experiment),
         headline=[text for text in headline if text],
-        banner=banner(experiment),
         answer=words.headline(comparison),
         lead=[Drawn(picture, reading.PICTURE)],
         key=key,
-        cautions=experiment.cautions,
         sections=non_empty(
             Section("verdict", "Verdict", [*map(verdict, comparison.pairs), *left_out]),
             Section("bars", "Side by side", bars),

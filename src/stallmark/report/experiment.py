@@ -14,14 +14,11 @@ from stallmark.report.picture import picture_of
 from stallmark.report.queries import query_document
 from stallmark.report.renderers import in_json
 from stallmark.report.sections import (
-    answer_of,
     axis,
-    banner,
     cause,
     ceiling,
     emulated_devices,
     environment,
-    headline,
     server,
     timeline,
     transactions,
@@ -32,22 +29,15 @@ from stallmark.report.text import reading
 
 
 def experiment_document(experiment: ExperimentSummary) -> Document:
-    picture, emulated = picture_of(experiment), banner(experiment)
+    picture, head = picture_of(experiment), sections.head_of(experiment)
     verdicts = [sections.verdict(pair) for pair in (experiment.comparison.pairs if experiment.comparison else ())]
-    return Document(
-        title=experiment.title,
-        kind=experiment.scenario,
-        question=experiment.answers,
-        questions=experiment.questions,
-        headline=headline(experiment),
-        banner=emulated,
-        answer=answer_of(experiment),
+    return replace(
+        head,
         lead=[Drawn(picture, reading.PICTURE)] if picture else [],
         no_slide=words.NO_SLIDE,
         key=variant_key(experiment),
-        cautions=experiment.cautions,
         sections=non_empty(
-            sections.summary_section(experiment, devices=emulated is not None),
+            sections.summary_section(experiment, devices=head.banner is not None),
             validity.thresholds_section(experiment),
             validity.service_level_section(experiment, reading.SERVICE_LEVEL),
             sections.findings_section(experiment.findings, *verdicts),

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stallmark import format
@@ -35,7 +35,7 @@ from stallmark.report.kinds import RecordKind
 from stallmark.report.loads_tables import step_of, unit
 from stallmark.report.picture import box, stamp, text
 from stallmark.report.renderers import in_json
-from stallmark.report.sections import answer_of, banner, emulated_devices, environment, headline, server, transactions
+from stallmark.report.sections import emulated_devices, environment, server, transactions
 from stallmark.report.sections.validity import thresholds
 from stallmark.report.table import Cell
 from stallmark.report.text import loads as words
@@ -315,20 +315,16 @@ def _tick(high: float) -> float:
 
 def loads_document(loads_summary: LoadsSummary) -> Document:
     whole, picture = loads_summary.whole, picture_of_loads(loads_summary)
-    return Document(
-        title=whole.title,
-        kind=whole.scenario,
-        question=whole.answers,
+    head = sections.head_of(whole)
+    return replace(
+        head,
         # Several loads have users of their own; their sum would mislead.
-        headline=[text for text in headline(whole) if not text.endswith(" users")],
-        banner=banner(whole),
-        answer=answer_of(whole),
+        headline=[text for text in head.headline if not text.endswith(" users")],
         lead=[
             Drawn(picture, words.PICTURE) if picture else Words(words.NO_PICTURE),
             Links(words.OWN_PAGES, list(loads_summary.loads)),
         ],
         no_slide=words.NO_SLIDE,
-        cautions=whole.cautions,
         sections=non_empty(
             Section(
                 "loads",

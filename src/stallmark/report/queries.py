@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary, marks
@@ -46,17 +47,7 @@ from stallmark.report.figures import (
     scatter,
 )
 from stallmark.report.queries_tables import compared, compared_cell, dop, times
-from stallmark.report.sections import (
-    answer_of,
-    banner,
-    cause,
-    emulated_devices,
-    environment,
-    headline,
-    server,
-    transactions,
-    validity,
-)
+from stallmark.report.sections import cause, emulated_devices, environment, server, transactions, validity
 from stallmark.report.table import Cell, Rows, Table, fields, group, number, word
 from stallmark.report.text import mark_word, reading, sentence
 from stallmark.report.text import queries as words
@@ -297,18 +288,11 @@ def query_document(experiment: ExperimentSummary) -> Document:
     bars = bar_figures(experiment)
     title = f"Compared with {comparison.baseline}" if len(comparison.variants) > 1 else "Run times"
     failures = table_blocks(tables.failures(experiment), "Queries that failed") or [Words(reading.NO_QUERY_FAILED)]
-    return Document(
-        title=experiment.title,
-        kind=experiment.scenario,
-        question=experiment.answers,
-        questions=experiment.questions,
-        headline=headline(experiment),
-        banner=banner(experiment),
-        answer=answer_of(experiment),
+    return replace(
+        sections.head_of(experiment),
         # The first chart leads the page, the others follow in their section.
         lead=[Key(key), bars[0]] if bars else [],
         key=key,
-        cautions=experiment.cautions,
         sections=non_empty(
             _summary(experiment),
             Section("relative", title, [Key(key), *bars[1:]]),

@@ -17,6 +17,7 @@ from stallmark.report.columns import primary_of, step_labels, step_metrics
 from stallmark.report.document import (
     Block,
     Bullets,
+    Document,
     Fold,
     Note,
     Notes,
@@ -37,9 +38,20 @@ from stallmark.report.text.device import EMULATED, device_names, injected
 # The head of a document about runs on a database: its answer, the line under its title, and its banner.
 
 
-def answer_of(experiment: ExperimentSummary) -> str:
-    """Return the answer in a sentence."""
-    return sentence(experiment.answer) if experiment.answer else words.NO_FINDING
+def head_of(experiment: ExperimentSummary) -> Document:
+    """Return a document that has no sections yet."""
+    return Document(
+        title=experiment.title,
+        kind=experiment.scenario,
+        question=experiment.answers,
+        questions=experiment.questions,
+        headline=headline(experiment),
+        banner=banner(experiment),
+        answer=sentence(experiment.answer) if experiment.answer else words.NO_FINDING,
+        cautions=experiment.cautions,
+        sections=[],
+        brief=[],
+    )
 
 
 def headline(experiment: ExperimentSummary) -> list[str]:
