@@ -1,7 +1,7 @@
 """The report of several loads: one page for all of them with a picture, and a page for each load of users."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,7 +37,7 @@ from stallmark.report.picture import box, stamp, text
 from stallmark.report.renderers import in_json
 from stallmark.report.sections import emulated_devices, environment, server, transactions
 from stallmark.report.sections.validity import thresholds
-from stallmark.report.table import Cell
+from stallmark.report.table import Cell, Table
 from stallmark.report.text import loads as words
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
@@ -312,6 +312,14 @@ def _tick(high: float) -> float:
 
 # The report of several loads: all of them on one page, and beside it one for each load of users.
 
+_TABLES: Sequence[tuple[str, str, str, Callable[[LoadsSummary], Table | None]]] = (
+    ("loads", "Every load by step", "Throughput, latency and reads of every load, by step", tables.figures),
+    ("together", "Together against alone", "Every load together and alone", tables.penalties),
+    ("cells", "By cells", "Throughput, scaling and service level of every load by cells", tables.cells),
+    ("whole", "Device, host and reads, all loads together", "Device, host and reads by step", tables.whole),
+)
+"""The section, the title and the caption of each table of all loads."""
+
 
 def loads_document(loads_summary: LoadsSummary) -> Document:
     whole, picture = loads_summary.whole, picture_of_loads(loads_summary)
@@ -326,28 +334,7 @@ def loads_document(loads_summary: LoadsSummary) -> Document:
         ],
         no_slide=words.NO_SLIDE,
         sections=non_empty(
-            Section(
-                "loads",
-                "Every load by step",
-                table_blocks(tables.figures(loads_summary), "Throughput, latency and reads of every load, by step"),
-            ),
-            Section(
-                "together",
-                "Together against alone",
-                table_blocks(tables.penalties(loads_summary), "Every load together and alone"),
-            ),
-            Section(
-                "cells",
-                "By cells",
-                table_blocks(
-                    tables.cells(loads_summary), "Throughput, scaling and service level of every load by cells"
-                ),
-            ),
-            Section(
-                "whole",
-                "Device, host and reads, all loads together",
-                table_blocks(tables.whole(loads_summary), "Device, host and reads by step"),
-            ),
+            *(Section(id, title, table_blocks(make(loads_summary), caption)) for id, title, caption, make in _TABLES),
             _findings(loads_summary),
             environment.array_section(whole),
             server.server_section(whole),
@@ -380,16 +367,7 @@ def _brief(loads_summary: LoadsSummary) -> Brief:
     ]
     return [
         [Words(whole.title, "main"), Words(whole.answers, "quiet")],
-        *(
-            [Shown(table, one_line=True)]
-            for table in (
-                tables.figures(loads_summary),
-                tables.penalties(loads_summary),
-                tables.cells(loads_summary),
-                tables.whole(loads_summary),
-            )
-            if table
-        ),
+        *([Shown(table, one_line=True)] for *_, make in _TABLES if (table := make(loads_summary))),
         bullets(whole.findings),
         [Notes(doubts)] if doubts else [],
         *kept,
