@@ -27,8 +27,7 @@ from stallmark.stats.thresholds import CPU_LIMITS, SAME
 
 def data_wrong(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     """Yield a finding where a consistency condition did not hold after some run."""
-    broken = [run.title for run in runs if any(c.holds is False for c in run.conditions)]
-    if broken:
+    if broken := [run.title for run in runs if run.data_wrong]:
         yield invalid(ExperimentKind.DATA_WRONG, runs=broken)
 
 

@@ -84,6 +84,11 @@ class RunSummary:
     queries: QueryRunSummary | None = None  # a run of queries; its steps are its phases
     io_by_load: Sequence[IoByLoad | None] = ()  # steps of a run of several loads
 
+    @property
+    def data_wrong(self) -> bool:
+        """Return True if a consistency condition did not hold after the run."""
+        return any(condition.holds is False for condition in self.conditions)
+
 
 class Call(NamedTuple):
     """A run, or one of its loads, to be summarised."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.analysis.compare.settings import one_pool, storage_checks, undeclared_differences
+from stallmark.analysis.compare.settings import differences_from_first, one_pool, storage_checks
 from stallmark.analysis.compare.sides import Side, applies_to_pair, declared_key, experiment, name_of, steps_of
 from stallmark.analysis.compare.summary import Check, CheckKind, PairKind, ReasonKind, check
 from stallmark.analysis.finding import Finding, caution, invalid
@@ -62,11 +62,7 @@ def _check_declared_metric(a: Side, b: Side) -> Check:
 
 def _check_settings(a: Side, b: Side) -> Check:
     """Compare every run with the first of A: the runs of one side must be equal too."""
-    first = a.runs[0].manifest
-    different = [
-        difference for run in (*a.runs[1:], *b.runs) for difference in undeclared_differences(first, run.manifest)
-    ]
-    different = list(dict.fromkeys(different))
+    different = differences_from_first([*a.runs, *b.runs])
     reason = invalid(ReasonKind.SETTINGS_DIFFER, differences=different) if different else None
     return check(CheckKind.SETTINGS, not different, reason, differences=different)
 
@@ -93,7 +89,7 @@ def _check_driver(steps: Sequence[StepSummary]) -> Check:
 
 def _check_consistency(runs: Sequence[RunSummary]) -> Check:
     judged = [run for run in runs if any(condition.holds is not None for condition in run.conditions)]
-    broken = [name_of(run) for run in judged if any(condition.holds is False for condition in run.conditions)]
+    broken = [name_of(run) for run in judged if run.data_wrong]
     reason = invalid(ReasonKind.DATA_WRONG, runs=broken) if broken else None
     passed = False if broken else True if judged and len(judged) == len(runs) else None
     return check(CheckKind.CONSISTENCY, passed, reason, wrong=broken, checked=len(judged), runs=len(runs))

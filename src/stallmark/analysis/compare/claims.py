@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import TypeVar
 
 from stallmark.analysis.compare.checks import checks
-from stallmark.analysis.compare.settings import OF_STEPS, ROLES, undeclared_differences
+from stallmark.analysis.compare.settings import OF_STEPS, differences_from_first, mixed_role
 from stallmark.analysis.compare.sides import Side, name_of, pair_up, ratio, steps_of, variant, with_again
 from stallmark.analysis.compare.summary import Check, Claim, ComparisonSummary, PairKind, Ratio, ReasonKind, Verdict
 from stallmark.analysis.finding import Finding, caution, invalid
@@ -77,22 +77,12 @@ class Claims:
     def reasons_against(self, a: str, b: str) -> list[Finding]:
         """Return the reasons that forbid a comparison of two variants in every step: their settings, wrong data, or an
         emulated device next to a real one."""
-        sides = [self._sides[name] for name in (a, b)]
-        every = [run for side in sides for run in side.runs]
-        first = sides[0].runs[0].manifest
-        different = [
-            difference
-            for run in every[1:]
-            for difference in undeclared_differences(first, run.manifest)
-            if difference.kind not in OF_STEPS
-        ]
-        reasons = [invalid(ReasonKind.SETTINGS_DIFFER, differences=list(dict.fromkeys(different)))] if different else []
-        if wrong := [name_of(run) for run in every if any(condition.holds is False for condition in run.conditions)]:
+        every = [run for name in (a, b) for run in self._sides[name].runs]
+        different = [difference for difference in differences_from_first(every) if difference.kind not in OF_STEPS]
+        reasons = [invalid(ReasonKind.SETTINGS_DIFFER, differences=different)] if different else []
+        if wrong := [name_of(run) for run in every if run.data_wrong]:
             reasons.append(invalid(ReasonKind.DATA_WRONG, runs=wrong))
-        roles = [emulated_roles(run.manifest) for run in every]
-        if mixed := next(
-            (role for role in ROLES if 0 < sum(role in run_roles for run_roles in roles) < len(roles)), None
-        ):
+        if mixed := mixed_role([emulated_roles(run.manifest) for run in every]):
             reasons.append(invalid(ReasonKind.DEVICES_DIFFER, role=mixed))
         return reasons
 

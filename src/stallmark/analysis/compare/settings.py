@@ -142,6 +142,12 @@ def one_pool(a: Manifest, b: Manifest) -> bool:
     return bool(_declared_pool(a) == _declared_pool(b))
 
 
+def differences_from_first(runs: Sequence[RunSummary]) -> list[Finding]:
+    """Return the undeclared differences of runs from the first of them, each once."""
+    first, *others = (run.manifest for run in runs)
+    return list(dict.fromkeys(difference for other in others for difference in undeclared_differences(first, other)))
+
+
 def undeclared_differences(a: Manifest, b: Manifest) -> Iterator[Finding]:
     """Yield the differences that neither variant declares, the most important first."""
     for kind, value in _SAME.items():
@@ -276,12 +282,16 @@ def storage_checks(a: Side, b: Side, steps: Sequence[StepSummary]) -> list[Check
 
 def _check_one_kind(steps: Sequence[StepSummary]) -> Check:
     """Check that all devices are emulated, or none: an emulated array next to a real one shows nothing."""
-    on = {role: sum(role in step.emulated_roles for step in steps) for role in ("data", "wal")}
-    mixed = next((role for role, count in on.items() if 0 < count < len(steps)), None)
+    emulated = [step.emulated_roles for step in steps]
+    mixed = mixed_role(emulated)
     reason = invalid(ReasonKind.DEVICES_DIFFER, role=mixed) if mixed else None
-    return check(
-        CheckKind.DEVICES, not mixed, reason, data_emulated=on["data"], log_emulated=on["wal"], runs=len(steps)
-    )
+    data, log = (sum(role in roles for roles in emulated) for role in ROLES)
+    return check(CheckKind.DEVICES, not mixed, reason, data_emulated=data, log_emulated=log, runs=len(steps))
+
+
+def mixed_role(emulated: Sequence[Collection[str]]) -> Role | None:
+    """Return the role whose device is in some of these sets of emulated roles, and not in all."""
+    return next((role for role in ROLES if 0 < sum(role in roles for roles in emulated) < len(emulated)), None)
 
 
 def _check_drift(sides: Sequence[Side]) -> Iterator[Check]:
