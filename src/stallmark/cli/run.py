@@ -208,4 +208,4 @@ def _print_resume_hint(folder: Path, model: "AnyScenario") -> None:
         return
     if not made:  # somebody has removed them
         return
-    print_markup(err, escape(experiment.go_on(command(folder, model.contents, made))))
+    print_markup(err, escape(experiment.go_on(command=command(folder, model.contents, made))))

@@ -128,7 +128,7 @@ def _sentences(status: "Status"):
     because = f": {status.because}" if status.because else ""
     yield f"{status.state}{because}; {status.whole} of {status.planned} runs are complete"
     if status.state is State.SILENT and status.silent_s and status.resume:
-        yield experiment.silent(status.silent_s, status.resume)
+        yield experiment.silent(silent_s=status.silent_s, command=status.resume)
     # The records of a killed experiment look like those between two runs, so both are named.
     if status.state is State.BETWEEN and status.silent_s:
         ago = format.duration(status.silent_s)
@@ -136,7 +136,7 @@ def _sentences(status: "Status"):
         if status.asks:
             yield experiment.asks(*status.asks)
     if status.state is State.ENDED and status.resume:
-        yield experiment.go_on(status.resume)
+        yield experiment.go_on(command=status.resume)
     if now := status.now:
         end_text = f" of {format.duration(now.ends_s)}" if now.ends_s else ""
         spent_s = min(now.elapsed_s, now.ends_s or now.elapsed_s)

@@ -276,7 +276,7 @@ def _message(seen: Seen) -> str | None:
     if status.state is State.ENDED:
         return text.end_sentence(status.because, status.whole, status.planned, status.resume)
     if status.state is State.SILENT and status.silent_s:
-        return experiment.silent(status.silent_s, status.resume or "")
+        return experiment.silent(silent_s=status.silent_s, command=status.resume or "")
     return None
 
 

@@ -62,7 +62,7 @@ def complete(planned: int, report: str | None) -> str:
 def end_sentence(because: str | None, whole: int, planned: int, command: str | None) -> str:
     """Return the sentence for an experiment that ended early, with the command for its missing runs."""
     reason = f": {because.rstrip('.')}" if because else ""
-    others = f" {experiment.go_on(command)}" if command and whole < planned else ""
+    others = f" {experiment.go_on(command=command)}" if command and whole < planned else ""
     return f"It ended early{reason}. {whole} of {planned} runs are complete.{others}"
 
 

@@ -43,7 +43,7 @@ WORDS = {True: Cell("holds", "good"), False: Cell("FAILED", "bad"), None: Cell("
 
 def holding_checks(pair: PairComparison) -> str:
     """Return the number of checks that hold."""
-    return words.checks_passed(sum(check.passed is True for check in pair.checks), len(pair.checks))
+    return words.checks_passed(passed=sum(check.passed is True for check in pair.checks), checks=len(pair.checks))
 
 
 def brief(comparison: ComparisonSummary) -> str:

@@ -188,8 +188,8 @@ def time_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) ->
         title="Over time",
         unit="",
         emulated=any(side.emulated for side in comparison.sides),
-        summary=words.time_chart_summary(len(every), len(shown)),
-        method=words.time_chart_method(unit),
+        summary=words.time_chart_summary(runs=len(every), sides=len(shown)),
+        method=words.time_chart_method(unit=unit),
         chart=made,
         header=["side", "run", "seconds", "mean TPS"],
         rows=[

@@ -253,7 +253,7 @@ def _comparison_cells(locality: Locality, published: Published) -> tuple[str, st
             (small, before), *_, (large, after), _ = published.points
             mine = [reads_at(locality.pools, end) for end in (small, large)]
             here = format.share(mine[1] / mine[0]) if mine[0] and mine[1] else format.NONE
-            return words.left_between(small, large), here, format.share(after / before)
+            return words.left_between(small=small, large=large), here, format.share(after / before)
         case Quantity.READ_WRITE:
             ratio = measured.reads / measured.writes if measured and measured.writes else None
             return words.READS_PER_WRITE, format.number(ratio), format.number(published.low)

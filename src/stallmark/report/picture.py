@@ -397,7 +397,7 @@ def slide(document: Document) -> str:
     for caution in shown:
         lines("said", f"– {caution}", "soft")
     if rest:
-        lines("said", words.further_cautions(len(rest)), "soft")
+        lines("said", words.further_cautions(count=len(rest)), "soft")
     y = max(y + 40, HEIGHT - 2 * MARGIN)
     shapes.append(text(0, y, " · ".join(["Stallmark", *document.headline]), 13, "soft"))
     height = y + 2 * MARGIN

@@ -65,9 +65,10 @@ def bar_figures(experiment: ExperimentSummary) -> list[Figure]:
     """Return bars of run time relative to the baseline, if there are other variants; then run time, reads and
     I/O waits."""
     comparison = compared(experiment)
+    method = words.run_time_method(phase=PHASES[comparison.phase])
     figures = [_relative(comparison)] if len(comparison.variants) > 1 else []
     by_query: Sequence[tuple[str, str, str, Value, str]] = (
-        ("seconds", "Run time", "seconds", lambda cell: cell.seconds, words.run_time_method(PHASES[comparison.phase])),
+        ("seconds", "Run time", "seconds", lambda cell: cell.seconds, method),
         ("reads", "Read from disk", "MiB", lambda cell: _divided(cell.read_bytes, 2**20), words.READS),
         (
             "stalls",
@@ -145,9 +146,10 @@ def _relative(comparison: QueryComparison) -> Figure:
         unit="ratio",
         emulated=any(variant.emulated for variant in comparison.variants),
         summary=" ".join(
-            words.relative_mean(variant.name, times(variant.relative), variant.compared) for variant in others
+            words.relative_mean(variant=variant.name, ratio=times(variant.relative), queries=variant.compared)
+            for variant in others
         ),
-        method=words.relative_method(PHASES[comparison.phase], comparison.baseline),
+        method=words.relative_method(phase=PHASES[comparison.phase], baseline=comparison.baseline),
         chart=made,
         header=["query", *(variant.name for variant in others)],
         rows=[
@@ -274,9 +276,9 @@ def _largest(comparison: QueryComparison, variant: QueryVariant, value: Value, u
         if (measured := _cell_value(variant, comparison, query, value)) is not None
     ]
     if not known:
-        return words.not_measured(variant.name)
+        return words.not_measured(variant=variant.name)
     most, query = max(known)
-    return words.most_in(variant.name, query, most, unit.split(",")[0])
+    return words.most_in(variant=variant.name, query=query, most=most, unit=unit.split(",")[0])
 
 
 # The report of runs of queries: its sections, and the parts that a terminal shows.
@@ -337,7 +339,7 @@ def _brief(experiment: ExperimentSummary, comparison: QueryComparison) -> Iterat
     yield [Words(experiment.title, "main"), Words(experiment.answers, "quiet")]
     yield [
         Shown(_variants_in_brief(comparison)),
-        Words(words.figures_in_brief(PHASES[comparison.phase], comparison.baseline), "quiet"),
+        Words(words.figures_in_brief(phase=PHASES[comparison.phase], baseline=comparison.baseline), "quiet"),
     ]
     footnotes = []
     if len(comparison.variants) > 1:

@@ -48,7 +48,7 @@ def variants(experiment: ExperimentSummary) -> Table:
         number("relative", lambda row: "baseline" if row[0].name == comparison.baseline else times(row[0].relative)),
         group("Data files", metric_columns(["mb", "read_ms", "hits"], lambda row: row[1])),
         group("Busy", metric_columns(["cpu", "device"], lambda row: row[1])),
-        notes=[words.figures_note(PHASES[comparison.phase], comparison.baseline)],
+        notes=[words.figures_note(phase=PHASES[comparison.phase], baseline=comparison.baseline)],
     )
 
 
@@ -89,9 +89,9 @@ def _short(cell: QueryCell | None, *, is_baseline: bool) -> list[str | Cell]:
 
 
 def _notes(comparison: QueryComparison) -> Iterator[str]:
-    yield (words.run_times_note(comparison.baseline))
+    yield words.run_times_note(baseline=comparison.baseline)
     if len(comparison.dops) > 1:
-        yield words.parallelism_note(dop(comparison.dops[0]))
+        yield words.parallelism_note(degree=dop(comparison.dops[0]))
 
 
 def everything(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
@@ -152,7 +152,7 @@ def driver(experiment: ExperimentSummary) -> str | None:
         return None
     mean = sum(run.driver_gap_ms or 0 for run in runs) / len(runs)
     most = max(run.driver_gap_most_ms or 0 for run in runs)
-    return words.driver_gap(mean, most)
+    return words.driver_gap(mean_ms=mean, most_ms=most)
 
 
 def _step(experiment: ExperimentSummary, variant: str, phase: str) -> StepSummary | None:

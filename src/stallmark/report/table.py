@@ -15,7 +15,7 @@ from rich.text import Text
 from stallmark import format
 from stallmark.format import Shown, shown_fields
 from stallmark.redact import markdown
-from stallmark.report.text.reading import not_shown, percentile_missing
+from stallmark.report.text.reading import PERCENTILE_MISSING, not_shown
 
 PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9", "max")
 
@@ -208,7 +208,7 @@ def percentiles(latency: Callable[[T], Mapping[str, float | None]], names: Seque
 def percentile_notes(latencies: Iterable[Mapping[str, float | None]], names: Sequence[str] = PERCENTILES) -> list[str]:
     """Return the note on percentiles that are missing, if one of these is."""
     missing = any(latency.get(name) is None for latency in latencies for name in names)
-    return [percentile_missing()] if missing else []
+    return [PERCENTILE_MISSING] if missing else []
 
 
 GUTTER = 2
@@ -260,7 +260,7 @@ class InTerminal:
         if left := [column for column in table.importance if column not in shown and is_known(table.rows, column)]:
             yield Text(not_shown([table.header[column].replace("\n", " ") for column in left]), style="dim")
         if any(str(row[column]) == format.MISSING for row in table.rows for column in shown):
-            yield Text(percentile_missing(), style="dim")
+            yield Text(PERCENTILE_MISSING, style="dim")
 
 
 @dataclass

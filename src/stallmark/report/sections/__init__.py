@@ -95,7 +95,7 @@ def banner(experiment: ExperimentSummary) -> str | None:
 def emulated_devices(devices: Iterable[DeviceLabel]) -> list[Block]:
     """Return the line that names the emulated arrays; empty without any."""
     names = device_names(devices)
-    return [Words(f": {injected(names)}", "", EMULATED)] if names else []
+    return [Words(f": {injected(names=names)}", "", EMULATED)] if names else []
 
 
 # The findings of a report, and the verdicts on its pairs.

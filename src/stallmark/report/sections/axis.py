@@ -50,8 +50,8 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
         Chart("tps", f"{'All transactions' if primary_of(experiment) else 'Transactions'} per second", rate),
         [ChartLine("TPS", METRICS["all_tps"].value, rate=True)],
         reading.throughput_method(
-            _range([s.interval.measured_s for s in experiment.steps], format.seconds),
-            _range([s.throughput.committed for s in experiment.steps], format.number),
+            measured=_range([s.interval.measured_s for s in experiment.steps], format.seconds),
+            commits=_range([s.throughput.committed for s in experiment.steps], format.number),
         ),
     )
     figures = [all_transactions]

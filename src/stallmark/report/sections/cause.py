@@ -146,9 +146,11 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
         unit=reading.CORRELATION_UNIT,
         emulated=any(p.emulated for p in parts),
         summary=" ".join(
-            reading.correlation(labels[s.key], c.r, c.low, c.high) for s in steps for c in [by_step[s.key]]
+            reading.correlation(step=labels[s.key], r=c.r, low=c.low, high=c.high)
+            for s in steps
+            for c in [by_step[s.key]]
         ),
-        method=reading.correlation_method(unit),
+        method=reading.correlation_method(unit=unit),
         chart=made,
         header=["step", "r", "95 % low", "95 % high", "n", "unit"],
         rows=[
@@ -275,7 +277,7 @@ def associations(experiment: ExperimentSummary) -> Table | None:
             f"changes of {format.seconds(ASSOCIATION_BIN_S)}", lambda series: series.elasticity_n or None, format.count
         ),
         number("expected", lambda series: series.expected, _signed),
-        notes=[words.ASSOCIATED] + [words.further_series(others)] * (others > 0),
+        notes=[words.ASSOCIATED] + [words.further_series(count=others)] * (others > 0),
     )
 
 

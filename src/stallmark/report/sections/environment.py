@@ -336,7 +336,7 @@ def active(experiment: ExperimentSummary) -> Table | None:
             "array’s DRAM", lambda active: Cell(format.size(active.dram_bytes), "apart" if active.fits_dram else "")
         ),
         number("flash", lambda active: Cell(format.size(active.flash_bytes), "apart" if active.fits_flash else "")),
-        notes=[device_words.active(how)],
+        notes=[device_words.active(how=how)],
     )
 
 
@@ -350,7 +350,7 @@ def warnings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
 def _in_words(runs: str, hook: HookResult) -> Note:
     after = f" ({format.seconds(hook.seconds)})"
     if hook.ask:
-        return Note(runs, device_words.operator_question(hook.ask, hook.answer, after))
+        return Note(runs, device_words.operator_question(question=hook.ask, answer=hook.answer, after=after))
     return Note(runs, f"{' '.join(hook.command or ())}{after}", output=hook.output)
 
 

@@ -361,7 +361,7 @@ def _method(runs: Sequence[RunSummary], counted: bool) -> str:
         }
     )
     extent_text = f" of {' or '.join(format.size(extent) for extent in extents)}" if extents else ""
-    return device_words.active_over_time(extent_text)
+    return device_words.active_over_time(of=extent_text)
 
 
 def _active_set_rows(run: RunSummary, divisor: float, per: int) -> list[list[str]]:

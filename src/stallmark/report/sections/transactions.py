@@ -37,7 +37,6 @@ from stallmark.report.text import queries as query_words
 from stallmark.report.text import reading, sentence
 from stallmark.report.text import server as words
 from stallmark.report.text import validity as gate_words
-from stallmark.stats.thresholds import SHARE_SAMPLES
 
 # The tables by transaction type: counts and latencies of each step, and the 90th percentiles of all steps.
 
@@ -188,7 +187,7 @@ def _mean(
 
 def _too_few(steps: Sequence[StepSummary]) -> list[str]:
     few = any(read.too_few for step in steps for read in step.reads)
-    return [words.too_few(SHARE_SAMPLES)] if few else []
+    return [words.TOO_FEW] if few else []
 
 
 def statement_times(step: StepSummary) -> Table | None:
@@ -309,7 +308,7 @@ def statements(experiment: ExperimentSummary) -> Table | None:
             number("waited ms", lambda row: row[0].waited_ms / row[0].executions),
         ),
         word("plans", lambda row: ", ".join(plan.removeprefix("0x").lower()[:8] for plan in row[0].plans)),
-        notes=[words.statements(TOP)],
+        notes=[words.statements(top=TOP)],
     )
 
 

@@ -226,7 +226,7 @@ def _cycles(step: StepSummary) -> str:
 def _cycle_notes(experiment: ExperimentSummary) -> list[str]:
     """Return notes on how checkpoint cycles were recognised, and their effect on the figures."""
     known = [step.interval.cycles for step in experiment.steps if step.interval.cycles]
-    notes = [steady_words.cycles_shown(cycles.shown_by, cycles.resolution_s) for cycles in known[:1]]
+    notes = [steady_words.cycles_shown(by=cycles.shown_by, resolution_s=cycles.resolution_s) for cycles in known[:1]]
     return notes + list(dict.fromkeys(sentence(cycles.finding) for cycles in known if cycles.whole))
 
 
@@ -281,7 +281,7 @@ def failures(experiment: ExperimentSummary) -> list[str]:
         # All steps of a verdict share its outcome, so the first one gives the reason.
         first = verdict.steps[0]
         if verdict.passed is False:
-            reasons.append(threshold_missed(verdict.text, _measured(verdict.steps, names)))
+            reasons.append(threshold_missed(text=verdict.text, measured=_measured(verdict.steps, names)))
         elif verdict.passed is None:
             reason = missing_verdict_reason(steps[first.step], first.value is not None, incomplete[first.step])
             reasons.append(not_known(verdict.text, names[first.step], reason, len(verdict.steps)))

@@ -206,9 +206,9 @@ FORMATS: Mapping[str, Format] = {
 
 
 class Template(Formatter):
-    """The sentence of a kind with its facts left open: called with them, it returns the sentence."""
+    """A sentence with its facts left open: called with them, it returns the sentence."""
 
-    def __init__(self, text: str, formats: Mapping[str, Format]) -> None:
+    def __init__(self, text: str, formats: Mapping[str, Format] = FORMATS) -> None:
         self.text = text
         self.formats = {**FORMATS, **formats}
 

@@ -7,7 +7,7 @@ from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.prediction import WhatIfs
 from stallmark.analysis.step_summary import Associated, Association, NoteKind, Source
 from stallmark.format import number, per_transaction, percent, signed
-from stallmark.report.text import PART_NAMES, Format, NameFirst, clause, says, term
+from stallmark.report.text import PART_NAMES, Format, NameFirst, Template, clause, says, term
 from stallmark.stats.thresholds import CONFIDENCE, MODEL_ERROR
 
 SENTENCES: Mapping[Kind, str] = {
@@ -304,5 +304,4 @@ PREDICTED_IN_BRIEF = (
 TESTS_OF_MODELS = "One side’s model applied to the other side’s read time, next to the measured value."
 
 
-def further_series(count: int) -> str:
-    return f"{count} further series of these steps showed no connection (log, writes, locks, CPU)."
+further_series = Template("{count} further series of these steps showed no connection (log, writes, locks, CPU).")

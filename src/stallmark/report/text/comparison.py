@@ -11,7 +11,7 @@ from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.metrics import SHARE
 from stallmark.errors import as_reason
 from stallmark.format import listed, percent, short
-from stallmark.report.text import Format, says, sentence, term
+from stallmark.report.text import Format, Template, says, sentence, term
 from stallmark.report.text.cause import because_of
 from stallmark.report.text.checks import CHECKS, MOST_REASONS, metric_title
 from stallmark.stats.thresholds import CONFIDENCE, POWER, REPLICATES
@@ -97,8 +97,7 @@ def method(pair: PairComparison) -> str:
     return f"{sentence(pair.method)} {ran} {adjustment(pair)}"
 
 
-def checks_passed(passed: int, checks: int) -> str:
-    return f"{passed} of {checks} checks hold."
+checks_passed = Template("{passed} of {checks} checks hold.")
 
 
 def headline(comparison: ComparisonSummary) -> str:
@@ -298,16 +297,13 @@ BARS = (
 )
 
 
-def time_chart_summary(runs: int, sides: int) -> str:
-    return f"Throughput and read time of {runs} runs in {sides} sides, on common scales."
+time_chart_summary = Template("Throughput and read time of {runs} runs in {sides} sides, on common scales.")
 
 
-def time_chart_method(unit: str) -> str:
-    """Return the method of the chart over time; `unit` is that of its axis."""
-    return (
-        f"Per-second counts over the {unit} since measuring began, without warm-up; at most a few hundred points per "
-        "run, each the mean of its seconds. The runs of a side have one colour, later runs a lighter one."
-    )
+time_chart_method = Template(
+    "Per-second counts over the {unit} since measuring began, without warm-up; at most a few hundred points per "
+    "run, each the mean of its seconds. The runs of a side have one colour, later runs a lighter one."
+)
 
 
 def ratios_method(pair: PairComparison) -> str:

@@ -105,13 +105,11 @@ FLASH = (
 )
 
 
-def active(how: str) -> str:
-    """Return the explanation of the table of active sets; `how` describes the counted extents."""
-    return (
-        f"Active: data that the server read from its storage or wrote to it since the run began, counted once{how}; "
-        "“at most” is an upper bound from the bytes moved. In a minute: the median over the measured interval. "
-        "Marked: large enough for all active data."
-    )
+active = Template(
+    "Active: data that the server read from its storage or wrote to it since the run began, counted once{how}; "
+    "“at most” is an upper bound from the bytes moved. In a minute: the median over the measured interval. "
+    "Marked: large enough for all active data."
+)
 
 
 ACTIVE_AT_MOST = (
@@ -121,25 +119,20 @@ ACTIVE_AT_MOST = (
 )
 
 
-def active_over_time(of: str) -> str:
-    """Return the method of counting the active set; `of` names the size of its extents."""
-    return (
-        f"Distinct extents{of} that were read or written since the run began, by the device’s own count, warm-up "
-        "included; thin: in the last full minute. Dotted lines are sizes of memory: values below a line fit into it."
-    )
+active_over_time = Template(
+    "Distinct extents{of} that were read or written since the run began, by the device’s own count, warm-up "
+    "included; thin: in the last full minute. Dotted lines are sizes of memory: values below a line fit into it."
+)
 
 
 def active_in_the_end(runs: Sequence[str]) -> str:
     return f"Active by the end of the run: {'; '.join(runs)}."
 
 
-def operator_question(question: str, answer: str | None, after: str) -> str:
-    return f"The operator was asked: {question} Answer: {answer}{after}."
+operator_question = Template("The operator was asked: {question} Answer: {answer}{after}.")
 
 
-def injected(names: str) -> str:
-    """Return the line below figures of emulated arrays."""
-    return f"{names}. Service times were injected; no product was measured."
+injected = Template("{names}. Service times were injected; no product was measured.")
 
 
 # The wording of the laws that the figures of a step must obey: their names, their two sides, and if they agree.

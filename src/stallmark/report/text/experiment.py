@@ -8,7 +8,7 @@ from stallmark.analysis.bottleneck import DeviceKind
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.finding import ExperimentKind, Finding, Kind
 from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, up_to
-from stallmark.report.text import UNSURE, clause, commit_rate, indicative, pool, rate, says, sentence, times
+from stallmark.report.text import UNSURE, Template, clause, commit_rate, indicative, pool, rate, says, sentence, times
 from stallmark.stats.thresholds import REPLICATES
 
 # The wording of an experiment's findings.
@@ -284,8 +284,7 @@ def emulated_runs(emulated: int, runs: int) -> str:
     )
 
 
-def further_cautions(count: int) -> str:
-    return f"{count} more cautions are in the report."
+further_cautions = Template("{count} more cautions are in the report.")
 
 
 # The sentences on how far an experiment is, of `stallmark status` and of the live page.
@@ -296,17 +295,13 @@ def asks(variant: str, question: str) -> str:
     return f"Before “{variant}” the operator is asked: {question}"
 
 
-def go_on(command: str) -> str:
-    """Return the effect of the command to resume an experiment."""
-    return f"{command} makes the remaining runs."
+go_on = Template("{command} makes the remaining runs.")
 
 
-def silent(silent_s: float, command: str) -> str:
-    """Return the note that nothing was written for a while, with the remedy."""
-    return (
-        f"Nothing was written for {format.duration(silent_s)}: the experiment was killed, or its machine is suspended "
-        f"or cannot reach this folder. If it was killed, {command} resumes it."
-    )
+silent = Template(
+    "Nothing was written for {silent_s:duration}: the experiment was killed, or its machine is suspended "
+    "or cannot reach this folder. If it was killed, {command} resumes it."
+)
 
 
 # The sentences about how long an experiment takes.

@@ -6,7 +6,7 @@ from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.locality import LocalityKind
 from stallmark.analysis.locality_trace import Traced
 from stallmark.format import coefficient, count, listed, number, percent, portion, seconds, share, signed, size
-from stallmark.report.text import Format, clause, says
+from stallmark.report.text import Format, Template, clause, says
 
 QUESTION = (
     "How much does the load read at each memory size, how large and how hot are the data it reads, and who reads them?"
@@ -192,5 +192,4 @@ def share_band(least: float | None, most: float | None) -> str:
     return share(least) if abs(most - least) < 0.0005 else f"{share(least)} to {share(most)}"
 
 
-def left_between(small: float, large: float) -> str:
-    return f"reads with a pool of {portion(large)}, as a share of those with {portion(small)}"
+left_between = Template("reads with a pool of {large:portion}, as a share of those with {small:portion}")

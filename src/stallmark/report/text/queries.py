@@ -7,7 +7,7 @@ from stallmark.analysis.queries import MANY, QueryKind
 from stallmark.analysis.read.times import ReadKind
 from stallmark.format import factor as times
 from stallmark.format import listed, number
-from stallmark.report.text import Format, indicative, says
+from stallmark.report.text import Format, Template, indicative, says
 
 FIGURES = {"power": "query power", "throughput": "query throughput", "composite": "composite of power and throughput"}
 
@@ -124,16 +124,13 @@ CONCURRENT_STREAMS = (
 )
 
 
-def run_time_method(phase: str) -> str:
-    return f"Seconds from sending a query to its complete answer ({phase})."
+run_time_method = Template("Seconds from sending a query to its complete answer ({phase}).")
 
 
-def relative_method(phase: str, baseline: str) -> str:
-    """Return the method of the chart of run times relative to the baseline."""
-    return (
-        f"Run time of each query divided by its run time in {baseline} ({phase}); below 1 is faster. Mean: geometric "
-        "mean of all queries, without refreshes. Hatched: the query’s plan is different."
-    )
+relative_method = Template(
+    "Run time of each query divided by its run time in {baseline} ({phase}); below 1 is faster. Mean: geometric "
+    "mean of all queries, without refreshes. Hatched: the query’s plan is different."
+)
 
 
 READS = (
@@ -150,25 +147,20 @@ PARALLELISM = (
 )
 
 
-def figures_note(phase: str, baseline: str) -> str:
-    """Return the explanation of the table of variants."""
-    return (
-        "Power, throughput and composite are derived from TPC-H and not QphH: queries per hour times the scale "
-        f"factor. Run time and the columns to its right: {phase}. Relative: geometric mean of the queries’ run times "
-        f"against {baseline}; below 1 is faster."
-    )
+figures_note = Template(
+    "Power, throughput and composite are derived from TPC-H and not QphH: queries per hour times the scale "
+    "factor. Run time and the columns to its right: {phase}. Relative: geometric mean of the queries’ run times "
+    "against {baseline}; below 1 is faster."
+)
 
 
-def run_times_note(baseline: str) -> str:
-    """Return the explanation of the table of queries."""
-    return (
-        "Run times are seconds from sending a query to its complete answer; the geometric mean of several runs or "
-        f"streams. Plan: whether it has the same shape as in {baseline} (operators, tables, indexes)."
-    )
+run_times_note = Template(
+    "Run times are seconds from sending a query to its complete answer; the geometric mean of several runs or "
+    "streams. Plan: whether it has the same shape as in {baseline} (operators, tables, indexes)."
+)
 
 
-def parallelism_note(degree: str) -> str:
-    return f"With a degree of parallelism of {degree}; the other degrees are below."
+parallelism_note = Template("With a degree of parallelism of {degree}; the other degrees are below.")
 
 
 EXECUTIONS = (
@@ -177,32 +169,25 @@ EXECUTIONS = (
 )
 
 
-def driver_gap(mean_ms: float, most_ms: float) -> str:
-    """Return the driver's own time between two queries, as a sentence."""
-    return (
-        f"Between the end of one query and the start of the next the driver took {number(mean_ms)} ms on average and "
-        f"{number(most_ms)} ms at most."
-    )
+driver_gap = Template(
+    "Between the end of one query and the start of the next the driver took {mean_ms:number} ms on average and "
+    "{most_ms:number} ms at most."
+)
 
 
-def figures_in_brief(phase: str, baseline: str) -> str:
-    """Return the explanation of the table of variants, for a terminal."""
-    return (
-        "Power, throughput and composite: derived from TPC-H, not QphH. Relative: geometric mean of run times against "
-        f"{baseline} ({phase})."
-    )
+figures_in_brief = Template(
+    "Power, throughput and composite: derived from TPC-H, not QphH. Relative: geometric mean of run times against "
+    "{baseline} ({phase})."
+)
 
 
-def relative_mean(variant: str, ratio: str, queries: int) -> str:
-    return f"{variant}: geometric mean {ratio} over {queries} queries."
+relative_mean = Template("{variant}: geometric mean {ratio} over {queries} queries.")
 
 
-def not_measured(variant: str) -> str:
-    return f"{variant}: not measured."
+not_measured = Template("{variant}: not measured.")
 
 
-def most_in(variant: str, query: str, most: float, unit: str) -> str:
-    return f"{variant}: most in {query}, {number(most)} {unit}."
+most_in = Template("{variant}: most in {query}, {most:number} {unit}.")
 
 
 def by_parallelism(variant: str, times: Sequence[tuple[int, float | None]]) -> str:

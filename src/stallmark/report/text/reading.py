@@ -7,7 +7,8 @@ from typing import TypeGuard
 
 from stallmark import format
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.format import NBSP, NONE, TOO_SMALL, coefficient, percent
+from stallmark.format import NBSP, NONE, TOO_SMALL, percent
+from stallmark.report.text import Template
 from stallmark.stats.thresholds import COUNTS_AGREE
 
 # Descriptions of charts, for a line under the title and for readers who cannot see them.
@@ -69,12 +70,10 @@ def is_finite(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value)
 
 
-def throughput_method(measured: str, commits: str) -> str:
-    """Return the method of the chart of throughput, with the length and the commits of the intervals behind it."""
-    return (
-        "Committed transactions of the measured interval divided by its seconds. Each point is one measured interval "
-        f"({measured}, {commits} commits)."
-    )
+throughput_method = Template(
+    "Committed transactions of the measured interval divided by its seconds. Each point is one measured interval "
+    "({measured}, {commits} commits)."
+)
 
 
 def primary_method(name: str, nominal: Sequence[float]) -> str:
@@ -121,13 +120,11 @@ WAITS = (
 WAITS_ARE_NO_CAUSE = "A share of time is not a cause: with faster I/O, users may wait for something else instead."
 
 
-def correlation_method(unit: str) -> str:
-    """Return the method of the chart of correlations; `unit` is that of the stall."""
-    return (
-        "Pearson’s r of the changes from one second to the next (differenced series, so that a common trend is not "
-        f"mistaken for a connection), 95 % interval by Fisher’s z; unit of the stall: {unit}. n is the number of "
-        "changes. A value near zero is expected with a saturated device, because users wait all the time."
-    )
+correlation_method = Template(
+    "Pearson’s r of the changes from one second to the next (differenced series, so that a common trend is not "
+    "mistaken for a connection), 95 % interval by Fisher’s z; unit of the stall: {unit}. n is the number of "
+    "changes. A value near zero is expected with a saturated device, because users wait all the time."
+)
 
 
 def in_words(unit: str, rows: Sequence[str]) -> str:
@@ -149,8 +146,7 @@ def timeline_method(widest_s: int) -> str:
     )
 
 
-def correlation(step: str, r: float, low: float, high: float) -> str:
-    return f"{step}: r {coefficient(r)}, 95 % from {coefficient(low)} to {coefficient(high)}."
+correlation = Template("{step}: r {r:coefficient}, 95 % from {low:coefficient} to {high:coefficient}.")
 
 
 # The sentences of pages that belong to no finding: how to read a section, and what is said where it is empty.
@@ -201,12 +197,11 @@ def columns(primary: str | None, missing_percentile: bool) -> str:
         f"{rate} to ended, retries included. Reads and read time: data files as the server counts them; the time is "
         "volume-weighted (stall ÷ reads). Writes: extensions of files included. MB/s is 10⁶ bytes, reads and writes. "
         "Hits: share of block requests answered by the pool. Busy: share of the host’s CPU time, and of the data "
-        f"device’s time. {NONE}: not measured.{f' {percentile_missing()}' if missing_percentile else ''}"
+        f"device’s time. {NONE}: not measured.{f' {PERCENTILE_MISSING}' if missing_percentile else ''}"
     )
 
 
-def percentile_missing() -> str:
-    return f"{NONE}*: {TOO_SMALL}."
+PERCENTILE_MISSING = f"{NONE}*: {TOO_SMALL}."
 
 
 # Sections of runs of transactions. ----------------------------------------------------------------------------

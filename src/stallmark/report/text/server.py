@@ -8,8 +8,8 @@ from stallmark.analysis.read.times import ReadKind
 from stallmark.analysis.run import RunKind
 from stallmark.format import NONE, display_name, listed, number, percent, plural, size
 from stallmark.record.schema import resume_command, stop_reason
-from stallmark.report.text import Format, NameFirst, first_three, says, scope
-from stallmark.stats.thresholds import BURST
+from stallmark.report.text import Format, NameFirst, Template, first_three, says, scope
+from stallmark.stats.thresholds import BURST, SHARE_SAMPLES
 
 # The wording of faults in recorded data, and of facts that follow from them at once.
 
@@ -103,9 +103,7 @@ READS_BY_PROCEDURE = (
 )
 
 
-def too_few(samples: int) -> str:
-    """Return the footnote of a figure whose sample is smaller than `samples`."""
-    return f"{NONE}* fewer than {samples} samples."
+TOO_FEW = f"{NONE}* fewer than {SHARE_SAMPLES} samples."
 
 
 RUNS = (
@@ -329,14 +327,12 @@ DEADLOCKS = (
 )
 
 
-def statements(top: int) -> str:
-    """Return the explanation of the table of the `top` statements by each measure."""
-    return (
-        f"The {top} statements with the most reads, the most CPU time and the longest waits (beyond CPU time), as the "
-        "plan cache counted them. Plans: the first characters of SQL Server’s plan hashes, the most executed plan "
-        "first; each plan is a file in the record’s folder `plans`, for Management Studio. ≥: a plan left the cache "
-        "during the interval."
-    )
+statements = Template(
+    "The {top} statements with the most reads, the most CPU time and the longest waits (beyond CPU time), as the "
+    "plan cache counted them. Plans: the first characters of SQL Server’s plan hashes, the most executed plan "
+    "first; each plan is a file in the record’s folder `plans`, for Management Studio. ≥: a plan left the cache "
+    "during the interval."
+)
 
 
 def io_latency(units: Sequence[str]) -> str:

@@ -6,12 +6,11 @@ from stallmark.analysis.ceiling import CeilingKind, ceiling_answers
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, applies
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.pool_curve import enough_bytes
-from stallmark.analysis.read.times import CyclesBy
 from stallmark.analysis.rules import Rule
 from stallmark.analysis.steady import CycleKind, Rate, Steadiness, SteadyKind
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import percent, short, signed, size
-from stallmark.report.text import Format, clause, says, term
+from stallmark.report.text import Format, Template, clause, says, term
 from stallmark.report.text.ceiling import level
 from stallmark.stats.thresholds import DRIFT, NO_RANGE, UNSTEADY_P
 
@@ -117,12 +116,10 @@ FORMATS: Mapping[str, Format] = {"chance": _chance}
 MEAN_ONLY = "Mean only: no percentile of single reads is known, and a mean does not imply one."
 
 
-def cycles_shown(by: CyclesBy, resolution_s: float) -> str:
-    """Return the method of recognising checkpoint cycles, and their effect on the figures."""
-    return (
-        f"Checkpoint cycles: from {term(by)}, read every {resolution_s:g} s. Figures are over complete cycles if there "
-        "are three or more."
-    )
+cycles_shown = Template(
+    "Checkpoint cycles: from {by:term}, read every {resolution_s:g} s. Figures are over complete cycles if there "
+    "are three or more."
+)
 
 
 # Why a rule makes a command fail: a threshold of a scenario, or one of `--fail-if`.
@@ -132,8 +129,7 @@ _MORE = "make more runs (`stallmark plan` computes how many)"
 _UNITS = {"users": "users", "rate": "rates per second", "load": "multiples of the load"}
 
 
-def threshold_missed(text: str, measured: str) -> str:
-    return f"{text} was not met ({measured})"
+threshold_missed = Template("{text} was not met ({measured})")
 
 
 def not_known(text: str, name: str, reason: str, steps: int) -> str:
