@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallmark import format
 from stallmark.analysis.loads import LoadsSummary, summarise_loads
@@ -312,13 +312,22 @@ def _tick(high: float) -> float:
 
 # The report of several loads: all of them on one page, and beside it one for each load of users.
 
-_TABLES: Sequence[tuple[str, str, str, Callable[[LoadsSummary], Table | None]]] = (
-    ("loads", "Every load by step", "Throughput, latency and reads of every load, by step", tables.figures),
-    ("together", "Together against alone", "Every load together and alone", tables.penalties),
-    ("cells", "By cells", "Throughput, scaling and service level of every load by cells", tables.cells),
-    ("whole", "Device, host and reads, all loads together", "Device, host and reads by step", tables.whole),
+
+class TableSection(NamedTuple):
+    """A section of one table of all loads."""
+
+    id: str
+    title: str
+    caption: str
+    table: Callable[[LoadsSummary], Table | None]
+
+
+_TABLES = (
+    TableSection("loads", "Every load by step", "Throughput, latency and reads of every load, by step", tables.figures),
+    TableSection("together", "Together against alone", "Every load together and alone", tables.penalties),
+    TableSection("cells", "By cells", "Throughput, scaling and service level of every load by cells", tables.cells),
+    TableSection("whole", "Device, host and reads, all loads together", "Device, host and reads by step", tables.whole),
 )
-"""The section, the title and the caption of each table of all loads."""
 
 
 def loads_document(loads_summary: LoadsSummary) -> Document:
@@ -334,7 +343,7 @@ def loads_document(loads_summary: LoadsSummary) -> Document:
         ],
         no_slide=words.NO_SLIDE,
         sections=non_empty(
-            *(Section(id, title, table_blocks(make(loads_summary), caption)) for id, title, caption, make in _TABLES),
+            *(Section(part.id, part.title, table_blocks(part.table(loads_summary), part.caption)) for part in _TABLES),
             _findings(loads_summary),
             environment.array_section(whole),
             server.server_section(whole),
@@ -367,7 +376,7 @@ def _brief(loads_summary: LoadsSummary) -> Brief:
     ]
     return [
         [Words(whole.title, "main"), Words(whole.answers, "quiet")],
-        *([Shown(table, one_line=True)] for *_, make in _TABLES if (table := make(loads_summary))),
+        *([Shown(table, one_line=True)] for part in _TABLES if (table := part.table(loads_summary))),
         bullets(whole.findings),
         [Notes(doubts)] if doubts else [],
         *kept,

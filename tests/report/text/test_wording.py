@@ -56,7 +56,7 @@ MAY = [
 figures."""
 
 
-HEADED = ("Section", "Shown", "table_blocks", "Title", "Fold", "Metric")
+HEADED = ("Section", "TableSection", "Shown", "table_blocks", "Title", "Fold", "Metric")
 """Blocks of a document, whose texts are headings and captions; and metrics, whose formulas are on their page alone."""
 
 
