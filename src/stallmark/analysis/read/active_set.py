@@ -118,8 +118,8 @@ def flash_use(record: Record, io: Io, interval: Interval) -> FlashUse | None:
     reads, hits = device["reads"], device["flash_reads"]
     misses = reads - hits
     used = _gauges(record, interval).get("flash_used_bytes")
-    evictions = device.get("cache_evictions")
-    up, down = device.get("tier_bytes_up"), device.get("tier_bytes_down")
+    evictions = device.values.get("cache_evictions")
+    up, down = device.values.get("tier_bytes_up"), device.values.get("tier_bytes_down")
     # A cache evicts blocks; a tier migrates them.
     is_tier = flash[0].kind == "tier"
     middle = (device.begin + device.end) / 2
@@ -213,7 +213,7 @@ def _upper_bound(io: Io, interval: Interval, database: int | None) -> int | None
     bounds = [] if not database else [database]
     begun = io.data.delta(0.0, interval.end) if io.data else None
     if begun is not None and not begun.broken:
-        moved = sum(begun.get(name) or 0.0 for name in _MOVED)
+        moved = sum(begun.values.get(name) or 0.0 for name in _MOVED)
         bounds.append(round(moved))
     return min(bounds, default=None)
 

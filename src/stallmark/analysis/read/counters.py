@@ -270,20 +270,17 @@ class Delta:
                 f"The record has no value of the counter {name}: restore it, or leave this record out."
             ) from None
 
-    def get(self, name: str) -> float | None:
-        return self.values.get(name)
-
     def count_within(self, per_second: np.ndarray) -> float:
         """Return the part of another count that falls into this time, taken evenly within its seconds."""
         total = np.concatenate([[0], np.cumsum(per_second)])
         begin, end = np.interp([self.begin, self.end], np.arange(len(total)), total)
         return float(end - begin)
 
-    def mean(self, total: str, count: str) -> float | None:
-        """Return the volume-weighted mean Δtotal / Δcount, or None if nothing was counted."""
+    def mean(self, total: str, count: str, unit: float = 1.0) -> float | None:
+        """Return the volume-weighted mean Δtotal / Δcount in units of the total, or None if nothing was counted."""
         if not self.values.get(count) or total not in self.values:
             return None
-        return self.values[total] / self.values[count]
+        return self.values[total] / self.values[count] / unit
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,7 @@ def cpu_of_run(load: Load, io: Io, interval: Interval) -> OwnCpu | None:
         server.seconds,
         server["user_s"],
         server["system_s"],
-        server.get("run_delay_s"),
+        server.values.get("run_delay_s"),
         None if client is None else client * server.seconds,
     )
 

@@ -160,14 +160,14 @@ def _io_between(counters: Counters, begin: float, end: float) -> LoadIo | None:
     delta = counters.delta(begin, end)
     if delta is None or delta.broken or not {"reads", "writes"} <= delta.values.keys():
         return None
-    grown, grown_bytes = delta.get("extends") or 0.0, delta.get("extend_bytes") or 0.0
-    written = delta.get("write_bytes")
+    grown, grown_bytes = delta.values.get("extends") or 0.0, delta.values.get("extend_bytes") or 0.0
+    written = delta.values.get("write_bytes")
     return LoadIo(
         delta.begin,
         delta.end,
         reads=delta["reads"],
         writes=delta["writes"] + grown,
-        read_bytes=delta.get("read_bytes"),
+        read_bytes=delta.values.get("read_bytes"),
         write_bytes=None if written is None else written + grown_bytes,
     )
 

@@ -337,7 +337,7 @@ def summarise_processes(processes: Mapping[str, Counters], interval: Interval) -
         delta = counters.delta(interval.begin, interval.end)
         if delta is None or delta.broken:
             return None
-        reads, writes, extends = (delta.get(operation) or 0.0 for operation in ("reads", "writes", "extends"))
+        reads, writes, extends = (delta.values.get(operation) or 0.0 for operation in ("reads", "writes", "extends"))
         if reads or writes or extends or name == AUTOVACUUM:
             counted[name] = (reads, writes + extends)
     if not counted:

@@ -32,7 +32,7 @@ from stallmark.analysis.read.io_latency import Histograms, read_io_latency
 from stallmark.analysis.read.rises import Codes, PairCodes
 from stallmark.analysis.read.server_io import DATA, by_process
 from stallmark.analysis.read.server_state import StateViews
-from stallmark.analysis.read.server_summary import delta_over
+from stallmark.analysis.read.server_summary import delta_over, executed
 from stallmark.analysis.read.statements import (
     QueryStore,
     Statements,
@@ -262,23 +262,18 @@ class ServerViews:
 
     def procedure_summaries(self, interval: Interval, load: Load) -> list[ProcedureSummary]:
         """Return the procedures that were executed, those that read most first."""
-        procedures = []
-        for name, counters in self.procedures.items():
-            delta = delta_over(counters, interval)
-            if delta is None or delta.broken or not delta["executions"]:
-                continue
-            elapsed = delta.mean("elapsed_us", "executions")
-            summary = ProcedureSummary(
+        return [
+            ProcedureSummary(
                 name,
                 round(delta["executions"]),
                 _coverage(name, delta, load),
                 delta.mean("physical_reads", "executions"),
                 delta.mean("logical_reads", "executions"),
                 delta.mean("logical_writes", "executions"),
-                None if elapsed is None else elapsed / 1000,
+                delta.mean("elapsed_us", "executions", 1000),
             )
-            procedures.append((delta["physical_reads"], summary))
-        return [summary for _, summary in sorted(procedures, key=lambda pair: (-pair[0], pair[1].name))]
+            for name, delta in executed(self.procedures, interval)
+        ]
 
 
 def read_server_views(record: Record, io: Io, state: StateViews, intervals: Sequence[Interval]) -> ServerViews:
@@ -367,10 +362,8 @@ def _by_procedure(views: ServerViews, load: Load, interval: Interval) -> list[Tr
     """Return the reads of all procedures that a transaction calls, per transaction that ended. Counts of plans that
     left the cache are missing here too."""
     sums: dict[str, list[float]] = {}
-    for procedure, counters in views.procedures.items():
-        transaction = transaction_of(procedure, list(load.counts))
-        delta = delta_over(counters, interval)
-        if transaction is None or delta is None or delta.broken or not delta["executions"]:
+    for procedure, delta in executed(views.procedures, interval):
+        if (transaction := transaction_of(procedure, list(load.counts))) is None:
             continue
         mine = sums.setdefault(transaction, [0.0, 0.0, 0.0])
         mine[0] += delta["physical_reads"]

@@ -17,7 +17,7 @@ from stallmark import format
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.rises import Codes
-from stallmark.analysis.read.server_summary import delta_over
+from stallmark.analysis.read.server_summary import delta_over, executed
 from stallmark.analysis.read.throughput import Latencies, Load
 from stallmark.analysis.read.times import Interval, ReadKind, first_of_runs, numbers_of, rows_with_times, sample_times
 from stallmark.format import Shown, words
@@ -265,28 +265,23 @@ class QueryStore:
 
     def summaries(self, interval: Interval) -> list[QueryStoreSummary]:
         """Return the procedures whose statements were executed, those that read most first."""
-        procedures = []
         partial = {*self.stopped(interval), *(database for database, _ in self.changed(interval))}
         dropped = {plan.group for plan in self.dropped if plan.overlaps(interval)}
-        for name, counters in self.statements.items():
-            delta = delta_over(counters, interval)
-            if delta is None or delta.broken or not delta["executions"]:
-                continue
-            worker, elapsed = (delta.mean(total, "executions") for total in ("worker_us", "elapsed_us"))
-            summary = QueryStoreSummary(
+        return [
+            QueryStoreSummary(
                 name,
                 round(delta["executions"]),
                 delta.mean("physical_reads", "executions"),
                 delta.mean("logical_reads", "executions"),
                 delta.mean("logical_writes", "executions"),
-                None if worker is None else worker / 1000,
-                None if elapsed is None else elapsed / 1000,
+                delta.mean("worker_us", "executions", 1000),
+                delta.mean("elapsed_us", "executions", 1000),
                 self._top_waits(name, interval),
                 whole=name not in dropped
                 and not any(not database or name.startswith(f"{database}.") for database in partial),
             )
-            procedures.append((delta["physical_reads"], summary))
-        return [summary for _, summary in sorted(procedures, key=lambda pair: (-pair[0], pair[1].name))]
+            for name, delta in executed(self.statements, interval)
+        ]
 
     def _top_waits(self, procedure: str, interval: Interval) -> list[tuple[str, float]]:
         waits = []
@@ -408,7 +403,7 @@ def _reads_each(
     delta = delta_over(counters, interval) if counters else None
     if delta is None or delta.broken:
         return None, None
-    executions = delta.get("executions")
+    executions = delta.values.get("executions")
     if executions is None:
         executions = delta.count_within(executed)
     if not executions:
