@@ -73,16 +73,11 @@ def _rates_against_first(runs: Sequence[RunSummary], claims: Claims) -> Finding 
     if len({point.first.emulated for point in rated}) > 1:  # an emulated device says nothing about a real one
         return None
     claimed = [(point, claims.claim(first, point)) for point in others]
-    alike = [(point, claim.ratio) for point, claim in claimed if claim.comparable and claim.ratio is not None]
+    alike = [(point, claim) for point, claim in claimed if claim.comparable and claim.ratio is not None]
     named = claimed
     if len(others) >= MOST and alike:
-        ends = [choose(alike, key=lambda claimed_point: claimed_point[1])[0] for choose in (max, min)]
-        named = [
-            claimed_point
-            for end in dict.fromkeys(map(id, ends))
-            for claimed_point in claimed
-            if id(claimed_point[0]) == end
-        ]
+        best, worst = (choose(alike, key=lambda pair: pair[1].ratio or 0.0) for choose in (max, min))
+        named = [best] if best is worst else [best, worst]
     every = [first, *(point for point, _ in alike)]
     return info(
         ExperimentKind.AGAINST_FIRST,

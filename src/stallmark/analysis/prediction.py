@@ -202,9 +202,7 @@ def predict_throughputs(steps: Sequence[StepSummary], times_ms: Sequence[float])
     """Predict throughput for read times. Raise StallmarkError if no step was measured."""
     same = [point.steps for point in points(steps)]
     known = [steps_of_point for steps_of_point in same if demands_of(steps_of_point)]
-    left_out = list(
-        _left_out([step for steps_of_point in same if steps_of_point not in known for step in steps_of_point])
-    )
+    left_out = list(_left_out([step for steps_of_point in same for step in steps_of_point]))
     if not same:
         raise StallmarkError("These runs hold no measured step: there is nothing to predict.")
     tests = [test for a, b in permutations(known, 2) for test in check_model(a, b)]

@@ -1,7 +1,7 @@
 """Steady state: the judgement whether the load was steady while it was measured, and over which checkpoint cycles."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -120,7 +120,10 @@ def judge(per_second: np.ndarray, rate: Rate = Rate.TPS) -> Steadiness:
     whole = tests_over(series, seconds)
     truncated = steady_state.truncation(series)
     head = _warm_up(series, truncated)
-    verdict, finding = _verdict(series, whole, head, rate)
+    shift = _shift(series, head)
+    ends = {"drift": whole.drift, "drift_low": whole.drift_low, "drift_high": whole.drift_high}
+    drift = {name: growth_of_line(share) for name, share in ends.items()}
+    verdict, finding = _verdict(series, whole, head, rate, shift, drift)
     per_hour = 3600 / seconds
     batched = whole.batched
     return Steadiness(
@@ -133,9 +136,7 @@ def judge(per_second: np.ndarray, rate: Rate = Rate.TPS) -> Steadiness:
         alike=float(batched.correlation),
         inflation=float(batched.inflation),
         independent=batched.independent,
-        drift=growth_of_line(whole.drift),
-        drift_low=growth_of_line(whole.drift_low),
-        drift_high=growth_of_line(whole.drift_high),
+        **drift,
         slope_per_h=whole.drift * per_hour,
         slope_per_h_low=whole.drift_low * per_hour,
         slope_per_h_high=whole.drift_high * per_hour,
@@ -145,7 +146,7 @@ def judge(per_second: np.ndarray, rate: Rate = Rate.TPS) -> Steadiness:
         change_p=whole.change.p,
         truncation_s=truncated,
         warm_up_s=head,
-        warm_up_shift=_shift(series, head),
+        warm_up_shift=shift,
     )
 
 
@@ -163,14 +164,13 @@ def incomparable(judged: Sequence[Steadiness]) -> list[Steadiness]:
     return [steadiness for steadiness in unsteady if steadiness.p * len(judged) < level]
 
 
-def _verdict(series: np.ndarray, whole: StretchTests, head: int, rate: Rate) -> tuple[Judgement, Finding]:
-    shift = _shift(series, head)
+def _verdict(
+    series: np.ndarray, whole: StretchTests, head: int, rate: Rate, shift: float, drift: Mapping[str, float]
+) -> tuple[Judgement, Finding]:
     facts: dict[str, Any] = {"of": rate, "seconds": len(series)}
     if head and (whole.unsteady or abs(shift) > HEAD_MATTERS) and _rest_is_steady(series, head):
         make = invalid if abs(shift) > HEAD_MATTERS else caution
         return Judgement.LATE, make(SteadyKind.STEADY_LATE, **facts, warm_up_s=head, shift=shift)
-    ends = {"drift": whole.drift, "drift_low": whole.drift_low, "drift_high": whole.drift_high}
-    drift = {name: growth_of_line(share) for name, share in ends.items()}
     if whole.unsteady:
         if whole.changing and (not whole.trending or whole.change.p < whole.trend.p):
             change = {"change": _stepped(whole), "at_s": whole.change.index, "p": whole.change.p}
