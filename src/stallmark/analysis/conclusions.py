@@ -152,18 +152,14 @@ def _pools(compared: Sequence[Point], claims: Claims, gains: bool) -> Iterator[F
         if len(same) < 2 or len({point.first.buffer_pool_bytes for point in same}) < len(same):
             continue
         small, large = same[0], same[-1]
-        claim = claims.claim(small, large)
         yield info(
             ExperimentKind.POOL,
             variants=[small.first.variant, large.first.variant] if len(devices) > 1 else None,
             pools_bytes=[small.first.buffer_pool_bytes, large.first.buffer_pool_bytes],
             pools_share=[small.first.buffer_pool_share, large.first.buffer_pool_share],
-            per_s=[small.tps, large.tps],
-            ratio=claim.ratio,
-            verdict=claim.verdict,
             differ=abs(large.tps / small.tps - 1) > SAME,
-            primary=small.first.throughput.primary,
             reads_per_transaction=[small.mean("reads"), large.mean("reads")],
+            **claims.facts(small, large),
         )
         if gains and len(same) > 2 and large.tps > small.tps * (1 + SAME):
             before, after = max(pairwise(same), key=lambda pair: pair[1].tps / pair[0].tps)
@@ -185,24 +181,13 @@ def _devices(compared: Sequence[Point], claims: Claims) -> Iterator[Finding]:
         by_device = list(_by_device(same).values())
         for slow, fast in pairwise(by_device):
             a, b = slow[0], fast[0]
-            variants, pool = [a.first.variant, b.first.variant], (a.first.buffer_pool_bytes, a.first.buffer_pool_share)
+            facts: dict[str, Any] = {"variants": [a.first.variant, b.first.variant]}
+            facts |= {"pool_bytes": a.first.buffer_pool_bytes, "pool_share": a.first.buffer_pool_share}
             if a.first.emulated_roles != b.first.emulated_roles:
-                yield caution(ExperimentKind.DEVICES_UNLIKE, variants=variants, pool_bytes=pool[0], pool_share=pool[1])
-                continue
-            claim = claims.claim(a, b)
-            if not claim.comparable:
-                continue
-            yield info(
-                ExperimentKind.DEVICES,
-                variants=variants,
-                pool_bytes=pool[0],
-                pool_share=pool[1],
-                per_s=[a.tps, b.tps],
-                ratio=claim.ratio,
-                verdict=claim.verdict,
-                primary=b.first.throughput.primary,
-                flash_warming=any(step.flash_warming for point in (a, b) for step in point.steps),
-            )
+                yield caution(ExperimentKind.DEVICES_UNLIKE, **facts)
+            elif claims.claim(a, b).comparable:
+                warming = any(step.flash_warming for point in (a, b) for step in point.steps)
+                yield info(ExperimentKind.DEVICES, **facts, **claims.facts(a, b), flash_warming=warming)
 
 
 def _flash(compared: Sequence[Point]) -> Iterator[Finding]:
@@ -278,25 +263,14 @@ def _variants(compared: Sequence[Point], claims: Claims, every: bool) -> Iterato
     """Name the best and the worst of the comparable variants. `every`: all variants are comparable."""
     if len(compared) < 2:
         for point in compared:
-            yield info(
-                ExperimentKind.ONE_VARIANT,
-                variant=point.first.variant,
-                per_s=point.tps,
-                primary=point.first.throughput.primary,
-            )
+            primary = point.first.throughput.primary
+            yield info(ExperimentKind.ONE_VARIANT, variant=point.first.variant, per_s=point.tps, primary=primary)
         return
     worst, best = min(compared, key=lambda p: p.tps), max(compared, key=lambda p: p.tps)
     alike = best.tps <= worst.tps * (1 + SAME)
-    claim = claims.claim(worst, best)
-    yield info(
-        ExperimentKind.VARIANTS_ALIKE if alike else ExperimentKind.VARIANTS,
-        variants=[worst.first.variant, best.first.variant],
-        per_s=[worst.tps, best.tps],
-        ratio=claim.ratio,
-        verdict=claim.verdict,
-        primary=best.first.throughput.primary,
-        every=every,
-    )
+    kind = ExperimentKind.VARIANTS_ALIKE if alike else ExperimentKind.VARIANTS
+    variants = [worst.first.variant, best.first.variant]
+    yield info(kind, variants=variants, every=every, **claims.facts(worst, best))
 
 
 def _bottleneck(compared: Sequence[Point], every_step: bool) -> Iterator[Finding]:

@@ -19,16 +19,8 @@ def knee(compared: Sequence[Point], claims: Claims) -> Iterator[Finding]:
             continue
         variant = same[0].first.variant if len(variants) > 1 else None
         few, best = same[0], max(same, key=lambda point: point.tps)
-        claim = claims.claim(few, best)
-        yield info(
-            ExperimentKind.MOST_USERS,
-            variant=variant,
-            users=[few.first.users, best.first.users],
-            per_s=[few.tps, best.tps],
-            ratio=claim.ratio,
-            verdict=claim.verdict,
-            primary=few.first.throughput.primary,
-        )
+        users = [few.first.users, best.first.users]
+        yield info(ExperimentKind.MOST_USERS, variant=variant, users=users, **claims.facts(few, best))
         bend = next(point for point in same if point.tps >= best.tps * (1 - SAME))
         last = same[-1]
         before, after = bend.mean("latency"), last.mean("latency")

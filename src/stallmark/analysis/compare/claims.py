@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from stallmark.analysis.compare.checks import checks
 from stallmark.analysis.compare.settings import OF_STEPS, differences_from_first, mixed_role
@@ -63,6 +63,11 @@ class Claims:
                 self._claim_on_steps(a, b) if a.first.variant == b.first.variant else self._claim_on_variants(a, b)
             )
         return self._made[key]
+
+    def facts(self, a: Point, b: Point) -> dict[str, Any]:
+        """Return the throughput of two points and the claim on B against A, as facts of a finding."""
+        claim, primary = self.claim(a, b), a.first.throughput.primary
+        return {"per_s": [a.tps, b.tps], "ratio": claim.ratio, "verdict": claim.verdict, "primary": primary}
 
     def comparable_points(self, compared: Sequence[Point]) -> list[Point]:
         """Return the first point and those that may be compared with it and with each other."""
