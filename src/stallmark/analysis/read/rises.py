@@ -253,7 +253,7 @@ class CounterIncrements:
         first = first_of_runs(number)
         before = np.append(-1, epoch[:-1])
         before[first] = self._epoch[number[first]]
-        rows = _Rows(number, time, epoch, places, first, before == epoch)
+        rows = _Rows(number, time, epoch, first, before == epoch)
         newcomer = self._find_newcomers(rows, order, before < 0, peers[order])
         lost = (before >= 0) & ~rows.follows
         rises: list[np.ndarray | None] = []
@@ -461,17 +461,9 @@ class _Batch(NamedTuple):
 class _Rows:
     """Rows of a batch in the order of entity and time."""
 
-    def __init__(
-        self,
-        number: np.ndarray,
-        time: np.ndarray,
-        epoch: np.ndarray,
-        places: np.ndarray,
-        first: np.ndarray,
-        follows: np.ndarray,
-    ):
-        self.number, self.at, self.epoch, self.places = number, time, epoch, places
-        self.first = first  # true for the first row of its entity in this batch
+    def __init__(self, number: np.ndarray, time: np.ndarray, epoch: np.ndarray, first: np.ndarray, follows: np.ndarray):
+        """`first`: true for the first row of its entity in this batch."""
+        self.number, self.at, self.epoch = number, time, epoch
         self.follows = follows  # true if the row before is of the same run
         self.all_follow = bool(follows.all())
         self.begins = np.flatnonzero(first)
