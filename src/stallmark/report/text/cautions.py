@@ -72,6 +72,10 @@ SENTENCES: Mapping[Kind, str] = {
         "It is unknown whether direct I/O in {places:listed} bypassed the system’s page "
         "cache{file_system:in_brackets}: reads may have come from memory."
     ),
+    CautionKind.NOT_SHOWN: (
+        "These records have parts of {capabilities:listed}, which this installation of Stallmark lacks: they are not "
+        "shown."
+    ),
     CautionKind.EMULATED: (
         "The figures of {steps:named} show how the database reacts to an emulated device. They do not describe any "
         "real device."
@@ -155,14 +159,6 @@ SENTENCES: Mapping[Kind, str] = {
         "in the last)."
     ),
 }
-
-
-@says(CautionKind.NOT_SHOWN)
-def _(capabilities: Sequence[str]) -> str:
-    return (
-        f"These records have parts of {listed(capabilities)}, which this installation of Stallmark lacks: they are "
-        "not shown."
-    )
 
 
 @says(CautionKind.FEW_RUNS)

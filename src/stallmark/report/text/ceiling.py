@@ -237,6 +237,11 @@ SENTENCES: Mapping[Kind, str] = {
         "“{variant}”, {flash_bytes:size} of flash with {pool_bytes:size} of memory, gives no more throughput than the "
         "same memory without flash{fewest_runs:indicative}."
     ),
+    FlashKind.READS_FOR_MEMORY: (
+        "Prediction: with {pool_bytes:size} of memory, reads of {read_ms[1]:number} ms instead of {read_ms[0]:number} "
+        "would give {facts:predicted} ({per_s[2]:number} to {per_s[3]:number}), as much as {equal_bytes:size} of "
+        "memory give on this storage ({equal_range:between})."
+    ),
 }
 FORMATS: Mapping[str, Format] = {
     "ends": lambda facts: " and ".join(
@@ -249,6 +254,8 @@ FORMATS: Mapping[str, Format] = {
     "unit": {"users": "users", "rate": "per second", "load": "times the load"}.__getitem__,
     "whose": lambda facts: _subject(facts["variant"], facts.get("repeat")),
     "missed": lambda facts: _error_text(facts["error"], facts["reads_error"]),
+    "between": lambda ends: _range_text(*ends),
+    "predicted": lambda facts: rate(facts["per_s"][1], facts["primary"]),
     "not_allowed": lambda spent: "; the maximum number of sizes was reached (`sizes`)" if spent else "",
 }
 
@@ -314,18 +321,6 @@ def _(
         f"{quoted([variant])}, {size(flash_bytes)} of flash with {size(pool_bytes)} of memory, gives as much "
         f"throughput as {size(equal_bytes)} of memory without flash ({_range_text(*equal_range)}). "
         f"{buys}{indicative(fewest_runs)}."
-    )
-
-
-@says(FlashKind.READS_FOR_MEMORY)
-def _(
-    pool_bytes: int, read_ms: list[float], per_s: list[float], primary: str | None, equal_bytes: float,
-    equal_range: list[float | None],
-) -> str:  # fmt: skip
-    return (
-        f"Prediction: with {size(pool_bytes)} of memory, reads of {number(read_ms[1])} ms instead of "
-        f"{number(read_ms[0])} would give {rate(per_s[1], primary)} ({number(per_s[2])} to {number(per_s[3])}), as "
-        f"much as {size(equal_bytes)} of memory give on this storage ({_range_text(*equal_range)})."
     )
 
 

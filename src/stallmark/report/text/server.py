@@ -16,6 +16,7 @@ from stallmark.stats.thresholds import BURST, SHARE_SAMPLES
 FORMATS: Mapping[str, Format] = {
     "active": lambda facts: f"{size(facts['active_bytes'])}{' at most' if facts['at_most'] else ''}",
     "both": lambda flash: flash.replace("+", " and "),
+    "off": lambda facts: percent(facts["seconds"] / facts["measured_s"]),
 }
 
 
@@ -25,24 +26,6 @@ def _(jump_s: float) -> str:
     return (
         f"The server’s clock jumped {number(abs(jump_s))} s {way} while this step was measured: one of the machines "
         "was suspended, or its clock was set."
-    )
-
-
-@says(ReadKind.FEW_SAMPLES)
-def _(sources: list[str], seconds: float, measured_s: float) -> str:
-    return (
-        f"Samples at the ends of the measured interval were further apart than planned, which leaves {number(seconds)} "
-        f"s uncertain ({listed(sources)}). Rates may be off by {percent(seconds / measured_s)}; times per I/O are not "
-        "affected."
-    )
-
-
-@says(ReadKind.DATED_ROUGHLY)
-def _(sources: list[str], seconds: float, measured_s: float) -> str:
-    return (
-        "The server answered slowly at the ends of the measured interval, so the time of its counts "
-        f"({listed(sources)}) is known only to within {number(seconds)} s. Rates may be off by "
-        f"{percent(seconds / measured_s)}; times per I/O are not affected."
     )
 
 
@@ -164,6 +147,15 @@ SENTENCES: Mapping[Kind, str] = {
     ReadKind.NOT_READ: (
         "{sources:quoted} could not be read for up to {seconds:,.0f} of the {measured_s:,.0f} s measured. Figures are "
         "over the observed time, and changes within a gap are invisible."
+    ),
+    ReadKind.FEW_SAMPLES: (
+        "Samples at the ends of the measured interval were further apart than planned, which leaves {seconds:number} s "
+        "uncertain ({sources:listed}). Rates may be off by {facts:off}; times per I/O are not affected."
+    ),
+    ReadKind.DATED_ROUGHLY: (
+        "The server answered slowly at the ends of the measured interval, so the time of its counts "
+        "({sources:listed}) is known only to within {seconds:number} s. Rates may be off by {facts:off}; times per I/O "
+        "are not affected."
     ),
     ReadKind.QUERY_STORE_DROPPED: (
         "Query Store dropped counts of {procedures:first_three} while they rose, as it does to stay within "

@@ -55,6 +55,10 @@ SENTENCES: Mapping[Kind, str] = {
         "No checkpoint was counted in the {measured_s} s measured: writes per transaction and reads per write are "
         "from part of a checkpoint cycle, and a longer interval would give other values."
     ),
+    CycleKind.WHOLE: (
+        "Figures are over {cycles} complete checkpoint cycles of {mean_s:.0f} s on average: {facts:covered} s of the "
+        "{measured_s} s measured, from {begin_s} s to {end_s} s."
+    ),
     CycleKind.IRREGULAR: (
         "The {cycles} complete checkpoint cycles in the {measured_s} s measured cover only {covered_s} s: checkpoints "
         "came too irregularly to measure over complete cycles, so the figures are over all seconds."
@@ -96,19 +100,11 @@ def _(cycles: int, measured_s: int, needed: int) -> str:
     )
 
 
-@says(CycleKind.WHOLE)
-def _(cycles: int, measured_s: int, mean_s: float, begin_s: int, end_s: int) -> str:
-    return (
-        f"Figures are over {cycles} complete checkpoint cycles of {mean_s:.0f} s on average: {end_s - begin_s} s of "
-        f"the {measured_s} s measured, from {begin_s} s to {end_s} s."
-    )
-
-
 def _chance(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {short(p, 2)}"
 
 
-FORMATS: Mapping[str, Format] = {"chance": _chance}
+FORMATS: Mapping[str, Format] = {"chance": _chance, "covered": lambda facts: f"{facts['end_s'] - facts['begin_s']}"}
 
 
 # How to read the tables of steadiness and of the service level. -----------------------------------------------
