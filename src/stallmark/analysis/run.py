@@ -287,10 +287,9 @@ def _lost_executors(record: Record) -> Iterator[Finding]:
 
 def _maintenance(record: Record) -> Iterator[Finding]:
     """Yield the error by which maintenance ended: a statement that failed is not tried again."""
-    for batch in record.batches("maintenance", ["kind", "error"]):
-        for row in batch.to_pylist():
-            if row["error"]:
-                yield caution(RunKind.MAINTENANCE_FAILED, maintenance=row["kind"], server_said=row["error"])
+    for row in record.rows("maintenance", ["kind", "error"]):
+        if row["error"]:
+            yield caution(RunKind.MAINTENANCE_FAILED, maintenance=row["kind"], server_said=row["error"])
 
 
 def _collectors(manifest: Manifest) -> Iterator[Finding]:

@@ -158,9 +158,8 @@ def _not_connected(load: Load, interval: Interval, users: int) -> Iterator[Findi
 
 def storage_errors(record: Record) -> Iterator[Finding]:
     """Yield the storage errors in the server's error log: no figure of such a run is reliable."""
-    for batch in record.batches("error_log", ["number", "text"]):
-        for row in batch.to_pylist():
-            yield invalid(ValidityKind.STORAGE_ERROR, text=row["text"], error=row["number"])
+    for row in record.rows("error_log", ["number", "text"]):
+        yield invalid(ValidityKind.STORAGE_ERROR, text=row["text"], error=row["number"])
 
 
 def foreign_share(io: Io, interval: Interval) -> float | None:

@@ -86,6 +86,11 @@ class TableFolder(ABC):
     def raw_batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the same as `batches`, without checking values."""
 
+    def rows(self, name: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Yield the rows of some columns of a table, which must be few: each is a dict."""
+        for batch in self.batches(name, columns):
+            yield from batch.to_pylist()
+
     def table(self, name: str) -> pa.Table:
         """Return a table; empty (of the known schema, if there is one) when it was never written. Raise StallmarkError
         for rows that no record can have."""

@@ -133,7 +133,7 @@ def read_executions(record: Record) -> list[Execution]:
 def read_left_queries(record: Record) -> list[LeftQuery]:
     """Return the queries at a rate that did not end; none of older records."""
     columns = ["load", "due_s", "started_s", "left_s"]
-    return [LeftQuery(**row) for batch in record.batches("queries_left", columns) for row in batch.to_pylist()]
+    return [LeftQuery(**row) for row in record.rows("queries_left", columns)]
 
 
 def in_order(query: str) -> tuple[int, int]:
@@ -192,8 +192,7 @@ def _missing_reason(phase: str, phases: Mapping[str, float], done: Sequence[Exec
 
 
 def _rows(record: Record) -> list[dict[str, Any]]:
-    rows = [row for batch in record.batches("queries", QUERIES.names) for row in batch.to_pylist()]
-    return sorted(rows, key=lambda row: (row["started_s"], row["stream"]))
+    return sorted(record.rows("queries", QUERIES.names), key=lambda row: (row["started_s"], row["stream"]))
 
 
 def _execution(row: Mapping[str, Any]) -> Execution:

@@ -357,7 +357,7 @@ def read_state_views(record: Record) -> StateViews:
     return StateViews(
         counters=counters,
         node_life=node_life,
-        replicas=[row for batch in record.batches("replicas", REPLICA_COLUMNS) for row in batch.to_pylist()],
+        replicas=list(record.rows("replicas", REPLICA_COLUMNS)),
         interval_s=interval_s,
         log=log,
         logs=logs,

@@ -147,10 +147,9 @@ class VolumeSummary:
 
 def volume_summaries(record: Record, interval: Interval) -> list[VolumeSummary]:
     rows: dict[str, list[dict[str, float]]] = defaultdict(list)
-    for batch in record.batches("volumes", ["t", "volume", *_COLUMNS]):
-        for row in batch.to_pylist():
-            if interval.begin <= row["t"] < interval.end and all(row[name] is not None for name in _COLUMNS):
-                rows[row["volume"]].append(row)
+    for row in record.rows("volumes", ["t", "volume", *_COLUMNS]):
+        if interval.begin <= row["t"] < interval.end and all(row[name] is not None for name in _COLUMNS):
+            rows[row["volume"]].append(row)
     return [_summary(volume, rows[volume]) for volume in sorted(rows)]
 
 

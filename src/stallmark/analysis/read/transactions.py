@@ -133,18 +133,17 @@ def read_errors(record: Record, seconds: int) -> Errors:
     """Read the errors in one pass over the table. Those after the last whole second count for `unknown` only."""
     errors = Errors(seconds)
     columns = ["second", "transaction", "error_class", "code", "attempts", "given_up", "message"]
-    for batch in record.batches("errors", columns):
-        for row in batch.to_pylist():
-            if row["error_class"] == ErrorClass.UNKNOWN_OUTCOME:
-                errors.unknown[row["transaction"]] += row["attempts"]
-            if row["second"] >= seconds:
-                continue
-            key = Key(row["transaction"], row["error_class"], row["code"])
-            if key not in errors.attempts:
-                errors.attempts[key], errors.given_up[key] = np.zeros(seconds), np.zeros(seconds)
-                errors.messages[key] = row["message"]
-            errors.attempts[key][row["second"]] += row["attempts"]
-            errors.given_up[key][row["second"]] += row["given_up"]
+    for row in record.rows("errors", columns):
+        if row["error_class"] == ErrorClass.UNKNOWN_OUTCOME:
+            errors.unknown[row["transaction"]] += row["attempts"]
+        if row["second"] >= seconds:
+            continue
+        key = Key(row["transaction"], row["error_class"], row["code"])
+        if key not in errors.attempts:
+            errors.attempts[key], errors.given_up[key] = np.zeros(seconds), np.zeros(seconds)
+            errors.messages[key] = row["message"]
+        errors.attempts[key][row["second"]] += row["attempts"]
+        errors.given_up[key][row["second"]] += row["given_up"]
     return errors
 
 
@@ -298,7 +297,7 @@ class MaintenanceSummary:
 def summarise_maintenance(record: Record, interval: Interval) -> MaintenanceSummary | None:
     """Return the concurrent maintenance in an interval, or None if none was requested."""
     columns = ["kind", "started_s", "seconds", "finished", "error"]
-    rows = [row for batch in record.batches("maintenance", columns) for row in batch.to_pylist()]
+    rows = list(record.rows("maintenance", columns))
     if not rows:
         return None
     ends = [(row["started_s"], row["started_s"] + row["seconds"], row) for row in rows]

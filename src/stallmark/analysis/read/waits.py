@@ -21,7 +21,7 @@ from stallmark import format
 from stallmark.analysis.read.rises import Codes, PairCodes
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.read.throughput import Part, SecondLines
-from stallmark.analysis.read.times import Interval, Span, release_memory
+from stallmark.analysis.read.times import Interval, Span, planned_interval_s, release_memory
 from stallmark.format import Shown, words
 from stallmark.record.manifest.workload import application
 from stallmark.record.reader import LoadRecord, Record
@@ -250,15 +250,13 @@ class DeadlockShape:
 
 def read_blocking(record: Record, intervals: Sequence[Interval]) -> dict[Span, list[BlockedPair]]:
     """Return the most frequent blockers of each interval, an empty list if nothing was blocked in it."""
-    every = record.manifest.collectors.get("blocking")
-    every_s = (every.interval_s if every else None) or 1.0
+    every_s = planned_interval_s(record, "blocking")
     blockers: dict[Span, Counter[tuple[str, str, str]]] = {interval.span: Counter() for interval in intervals}
-    for batch in record.batches("blocking", ["second", "blocked", "blocker", "wait_type", "samples"]):
-        for row in batch.to_pylist():
-            for interval in intervals:
-                if interval.begin <= row["second"] < interval.end:
-                    key = row["blocked"], row["blocker"], row["wait_type"]
-                    blockers[interval.span][key] += row["samples"]
+    for row in record.rows("blocking", ["second", "blocked", "blocker", "wait_type", "samples"]):
+        for interval in intervals:
+            if interval.begin <= row["second"] < interval.end:
+                key = row["blocked"], row["blocker"], row["wait_type"]
+                blockers[interval.span][key] += row["samples"]
     return {
         (begin, end): [
             BlockedPair(*key, seen * every_s / (end - begin)) for key, seen in pairs.most_common(TOP_BLOCKED)
@@ -271,9 +269,8 @@ def read_deadlocks(record: Record) -> list[DeadlockShape]:
     """Return the deadlocks of a run, the most frequent shape first."""
     times: Counter[tuple[str, str, str, str]] = Counter()
     graphs: dict[tuple[str, str, str, str], str | None] = {}
-    for batch in record.batches("deadlocks", ["victim", "others", "isolation", "resources", "graph"]):
-        for row in batch.to_pylist():
-            key = row["victim"], row["others"], row["isolation"], row["resources"]
-            times[key] += 1
-            graphs.setdefault(key, row["graph"])
+    for row in record.rows("deadlocks", ["victim", "others", "isolation", "resources", "graph"]):
+        key = row["victim"], row["others"], row["isolation"], row["resources"]
+        times[key] += 1
+        graphs.setdefault(key, row["graph"])
     return [DeadlockShape(count, *key, graphs[key]) for key, count in times.most_common()]
