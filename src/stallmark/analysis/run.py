@@ -29,7 +29,7 @@ from stallmark.analysis.read.times import (
 )
 from stallmark.analysis.read.transactions import background_names, read_deferred_queue, read_errors
 from stallmark.analysis.read.waits import DeadlockShape, SessionWaits, read_blocking, read_deadlocks
-from stallmark.analysis.steady import checkpoint_marks, cut_to_whole_cycles
+from stallmark.analysis.steady import cut_to_whole_cycles, marks_of_counter, marks_of_writes
 from stallmark.analysis.step import Server, summarise_step
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity_gates import Validity
@@ -109,7 +109,9 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
     run = calls[0].record.whole
     checkpoints, state = read_checkpoints(run), read_state_views(run)
     # A phase of queries is as long as its queries, whatever checkpoints fall into it.
-    marks = None if run.manifest.queries else checkpoint_marks(checkpoints, state)
+    marks = None
+    if not run.manifest.queries:
+        marks = marks_of_counter(checkpoints) or marks_of_writes(state.checkpoint_pages())
     measured = [_measured(call.record) for call in calls]
     over_cycles = [
         replace(measured_part, intervals=[cut_to_whole_cycles(i, marks) for i in measured_part.intervals])

@@ -11,7 +11,7 @@ import scipy  # imports its parts lazily
 
 from stallmark.analysis.finding import Finding, Kind, caution, info, invalid
 from stallmark.analysis.read.counters import Counters
-from stallmark.analysis.read.server_state import ServerState, StateViews
+from stallmark.analysis.read.server_state import ServerState
 from stallmark.analysis.read.times import Cycles, CyclesBy, Interval
 from stallmark.stats import steady_state
 from stallmark.stats.steady_state import StretchTests, filled, tests_over
@@ -301,12 +301,6 @@ def _finding(interval: Interval, count: int, begin: int, end: int, mean_s: float
     return info(CycleKind.WHOLE, **facts, mean_s=mean_s, begin_s=begin - interval.begin, end_s=end - interval.begin)
 
 
-def checkpoint_marks(checkpoints: Counters | None, state: StateViews) -> Marks | None:
-    """Return the times at which checkpoints ended or, depending on the server's counter, began. None if its counters do
-    not show checkpoints."""
-    return marks_of_counter(checkpoints) or marks_of_writes(state.checkpoint_pages())
-
-
 def marks_of_counter(checkpoints: Counters | None) -> Marks | None:
     """Return the marks from a count of checkpoints (PostgreSQL), or None if nothing was counted, or the count was
     reset.
@@ -340,22 +334,12 @@ def marks_of_writes(line: tuple[np.ndarray, np.ndarray] | None) -> Marks | None:
     t, total = line
     rate = np.diff(total) / np.diff(t)
     writes = rate > CHECKPOINT_WRITES * rate.max() if rate.max() > 0 else np.zeros(len(rate), dtype=bool)
-    ends = [last for last in _run_ends(writes) if _quiet_after(t, writes, last) >= CHECKPOINT_QUIET_S]
+    # A burst that is cut off by the end of the record has no end. The last one is quiet until then.
+    ends = np.flatnonzero(writes[:-1] & ~writes[1:])
+    begins = np.append(np.flatnonzero(~writes[:-1] & writes[1:]) + 1, len(writes))
+    next_begin = begins[np.searchsorted(begins, ends, side="right")]
+    ends = ends[t[next_begin] - t[ends + 1] >= CHECKPOINT_QUIET_S]
     return Marks(t[1:][ends], CyclesBy.BURSTS, _interval_s(t))
-
-
-def _run_ends(writes: np.ndarray) -> Sequence[int]:
-    """Return the indices of the last sample of each burst; a burst that is cut off by the end of the record has no
-    end."""
-    ends: list[int] = np.flatnonzero(writes[:-1] & ~writes[1:]).tolist()
-    return ends
-
-
-def _quiet_after(t: np.ndarray, writes: np.ndarray, last: int) -> float:
-    """Return the seconds from a burst's last sample to the next burst's first, or to the end of the record."""
-    later = np.flatnonzero(writes[last + 1 :])
-    begins = last + 1 + int(later[0]) if len(later) else len(writes)
-    return float(t[begins] - t[last + 1])
 
 
 def _interval_s(t: np.ndarray) -> float:
