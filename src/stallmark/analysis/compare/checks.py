@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.analysis.compare.settings import differences_from_first, one_pool, storage_checks
+from stallmark.analysis.compare.settings import check_devices, check_probes, differences_from_first, one_pool
 from stallmark.analysis.compare.sides import Side, applies_to_pair, declared_key, experiment, name_of, steps_of
 from stallmark.analysis.compare.summary import Check, CheckKind, PairKind, ReasonKind, check
 from stallmark.analysis.finding import Finding, caution, invalid
@@ -46,7 +46,8 @@ def checks(a: Side, b: Side, step: tuple[str, int], metric: Metric, among: Seque
         _check_reads(a, b, steps_a, steps_b),
         _check_plans(steps_a, steps_b),
         _check_steadiness(both),
-        *storage_checks(a, b, both),
+        check_devices(both),
+        *check_probes([a, b]),
         *(_check_repeated_side(side, step, metric) for side in among if applies_to_pair(side, a, b)),
     ]
     return [check_ for check_ in checked if check_]

@@ -275,12 +275,7 @@ class StorageKind(Kind):
     ONE_DISK = "folders_on_one_disk"
 
 
-def storage_checks(a: Side, b: Side, steps: Sequence[StepSummary]) -> list[Check]:
-    """Return the checks; `steps` are those of both sides."""
-    return [_check_one_kind(steps), *_check_drift([a, b])]
-
-
-def _check_one_kind(steps: Sequence[StepSummary]) -> Check:
+def check_devices(steps: Sequence[StepSummary]) -> Check:
     """Check that all devices are emulated, or none: an emulated array next to a real one shows nothing."""
     emulated = [step.emulated_roles for step in steps]
     mixed = mixed_role(emulated)
@@ -294,7 +289,7 @@ def mixed_role(emulated: Sequence[Collection[str]]) -> Role | None:
     return next((role for role in ROLES if 0 < sum(role in roles for roles in emulated) < len(emulated)), None)
 
 
-def _check_drift(sides: Sequence[Side]) -> Iterator[Check]:
+def check_probes(sides: Sequence[Side]) -> Iterator[Check]:
     """Check the probes around runs; empty if no run was probed."""
     if any(probes_of(run) for side in sides for run in side.runs):
         wrong = [mixed for side in sides for run in side.runs if (mixed := probe_on_other_device(run))]
@@ -365,11 +360,6 @@ def _database(run: RunSummary) -> str:
 
 def _most_dram(*runs: RunSummary) -> int | None:
     return max((size for run in runs if (size := dram_of(run.manifest))), default=None)
-
-
-def warming_up(runs: Sequence[RunSummary]) -> bool:
-    """Return True if the share of reads that flash answered was still rising in one of the runs."""
-    return any(step.flash_warming for run in runs for step in run.steps)
 
 
 def probes_of(run: RunSummary) -> dict[str, ProbeResult]:

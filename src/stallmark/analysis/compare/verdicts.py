@@ -15,7 +15,7 @@ from stallmark.analysis.cause import explain
 from stallmark.analysis.cause_evidence import Cause
 from stallmark.analysis.compare.checks import changed_plans, checks
 from stallmark.analysis.compare.claims import decide
-from stallmark.analysis.compare.settings import folders_on_one_disk, intended_differences, warming_up, with_varied
+from stallmark.analysis.compare.settings import folders_on_one_disk, intended_differences, with_varied
 from stallmark.analysis.compare.sides import (
     Between,
     Pairing,
@@ -279,7 +279,7 @@ def _cautions(
     for side, other in permutations(both, 2):
         if alone := [step for step in side.all_steps if not other.steps(step)]:
             cautions.append(caution(PairKind.ONLY_ONE_SIDE, side=side.name, steps=[list(step) for step in alone]))
-    if warming := [side.name for side in (a, b) if warming_up(side.runs)]:
+    if warming := [side.name for side in (a, b) if any(step.flash_warming for run in side.runs for step in run.steps)]:
         cautions.append(caution(PairKind.FLASH_WARMING, sides=warming))
     if unknown := [check_.kind for check_ in checked if check_.passed is None]:
         cautions.append(caution(PairKind.CHECKS_UNKNOWN, checks=unknown))

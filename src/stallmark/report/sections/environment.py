@@ -373,6 +373,7 @@ def _device(manifest: Manifest) -> str:
 
 def array_section(experiment: ExperimentSummary) -> Section:
     """Return the section on the storage itself: description, flash, active set, probes and preparation."""
+    prepared = preparations(experiment)
     blocks = [
         *table_blocks(described_arrays(experiment), "The array of every variant"),
         *table_blocks(flash(experiment), "Flash cache or tier, by step", "Use of flash"),
@@ -383,14 +384,9 @@ def array_section(experiment: ExperimentSummary) -> Section:
             "The database’s share",
         ),
         *table_blocks(drift_of_runs(experiment), "Probes of the raw storage, before and after", "Drift"),
-        *_done_blocks(experiment),
+        *([Title("Preparation"), Notes(prepared)] if prepared else []),
     ]
     return Section("array", "The storage itself", blocks, "array, flash, active set, probes")
-
-
-def _done_blocks(experiment: ExperimentSummary) -> list[Block]:
-    notes = preparations(experiment)
-    return [Title("Preparation"), Notes(notes)] if notes else []
 
 
 def _active_blocks(experiment: ExperimentSummary) -> list[Block]:
