@@ -146,33 +146,22 @@ def figures(
     factor: float, asked: Queries, phases: Mapping[str, float], executions: Sequence[Execution]
 ) -> QueryFigures:
     """Return the figures that a run of this kind has; one that it lacks with the reason."""
-    wanted = asked.phases or (asked.run,)
-    power, power_lacks = None, None
-    if "power" in wanted:
-        done = [execution for execution in executions if execution.phase == "power"]
-        power_lacks = _missing_reason("power", phases, done)
-        queries = [execution.seconds for execution in done if execution.query not in REFRESH]
+    wanted = [phase for phase in ("power", "throughput") if phase in (asked.phases or (asked.run,))]
+    done = {phase: [execution for execution in executions if execution.phase == phase] for phase in wanted}
+    lacks = {phase: _missing_reason(phase, phases, done[phase]) for phase in wanted}
+    power = throughput = None
+    if "power" in wanted and not lacks["power"]:
+        queries = [execution.seconds for execution in done["power"] if execution.query not in REFRESH]
+        refreshes = [execution.seconds for execution in done["power"] if execution.query in REFRESH]
         # The power figure is defined over all queries of the stream.
-        if not power_lacks and len(queries) != QUERY_COUNT:
-            power_lacks = caution(ReadKind.PHASE_CUT, figure="power")
-        if not power_lacks:
-            power = power_metric(
-                factor, queries, [execution.seconds for execution in done if execution.query in REFRESH]
-            )
-    throughput, throughput_lacks = None, None
-    if "throughput" in wanted:
-        done = [execution for execution in executions if execution.phase == "throughput"]
-        throughput_lacks = _missing_reason("throughput", phases, done)
-        if not throughput_lacks:
-            throughput = throughput_metric(factor, asked.streams or 1, phases["throughput"])
-    both = power is not None and throughput is not None
-    return QueryFigures(
-        power=power,
-        throughput=throughput,
-        composite=composite_metric(power, throughput) if both else None,  # type: ignore[arg-type]
-        power_lacks=power_lacks,
-        throughput_lacks=throughput_lacks,
-    )
+        if len(queries) == QUERY_COUNT:
+            power = power_metric(factor, queries, refreshes)
+        else:
+            lacks["power"] = caution(ReadKind.PHASE_CUT, figure="power")
+    if "throughput" in wanted and not lacks["throughput"]:
+        throughput = throughput_metric(factor, asked.streams or 1, phases["throughput"])
+    composite = None if power is None or throughput is None else composite_metric(power, throughput)
+    return QueryFigures(power, throughput, composite, lacks.get("power"), lacks.get("throughput"))
 
 
 def _missing_reason(phase: str, phases: Mapping[str, float], done: Sequence[Execution]) -> Finding | None:
