@@ -207,10 +207,6 @@ class Section:
     blocks: Sequence[Block]
     brief: str | None = None
 
-    @property
-    def folded(self) -> bool:
-        return self.brief is not None
-
     def figures(self) -> Iterator[Figure]:
         yield from _figures(self.blocks)
 
