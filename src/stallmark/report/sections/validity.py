@@ -259,14 +259,12 @@ def service_level_section(experiment: ExperimentSummary, lead: str) -> Section:
 
 # The scenario's thresholds as a table: each with the step that kept it least.
 
-_PASSED = {True: Cell("passed"), False: Cell("FAILED", "bad"), None: Cell("not known", "none")}
-
 
 def thresholds(experiment: ExperimentSummary) -> Table | None:
     """Return a row for each threshold, or None if the scenario has none."""
     names = step_labels(experiment)
     return Rows(verdicts_over_steps(experiment.thresholds)).table_if_any(
-        word("verdict", lambda verdict: _PASSED[verdict.passed]),
+        word("verdict", lambda verdict: Cell(_WORDS[verdict.passed], _KINDS[verdict.passed])),
         word("threshold", lambda verdict: verdict.text),
         word("measured", lambda verdict: _measured(verdict.steps, names)),
     )
