@@ -5,7 +5,7 @@ Laws that a step's figures must obey.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -84,15 +84,8 @@ def divide_data_file_io(divided: Mapping[str, IoTime], seen: Mapping[str, float]
     reading, writing = seen.get("read", 0.0), seen.get("other_io", 0.0)
     weight = reading / (reading + writing) if reading + writing else 1.0
 
-    def mean(of_reads: float, of_writes: float) -> float:
-        return weight * of_reads + (1 - weight) * of_writes
-
-    return IoTime(
-        mean(read.device, other.device),
-        mean(read.above, other.above),
-        mean(read.cpu, other.cpu),
-        mean(read.unknown, other.unknown),
-    )
+    pairs = zip(astuple(read), astuple(other), strict=True)
+    return IoTime(*(weight * of_reads + (1 - weight) * of_writes for of_reads, of_writes in pairs))
 
 
 def _sessions_at_cpus(

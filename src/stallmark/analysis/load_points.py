@@ -13,7 +13,7 @@ from stallmark.analysis.compare.summary import Claim, Ratio, ReasonKind
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.load_steps import LoadLevel, LoadsKind, LoadStep, WholeStep
-from stallmark.analysis.metrics import METRICS, THROUGHPUT, Point, group, mean_of, points
+from stallmark.analysis.metrics import METRICS, THROUGHPUT, Direction, Point, group, mean_of, points
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.service_level import LevelOutcome
 
@@ -156,9 +156,9 @@ def _penalty(alone: LoadPoint, together: LoadPoint) -> Penalty:
     sound = [(a, b) for a, b in pairs if not a.doubts and not b.doubts]
     unit = {"users": "per s", "streams": "per h", "raw": "IOPS"}[together.first.kind]
 
-    def ratio(title: str, unit: str, better: str, value: Callable[[LoadStep], float | None]) -> Ratio:
+    def ratio(title: str, unit: str, better: Direction, value: Callable[[LoadStep], float | None]) -> Ratio:
         a, b = ([value(pair[side]) for pair in sound or pairs] for side in (0, 1))
-        return ratio_of(title, unit, "higher" if better == "higher" else "lower", a, b, paired=True)
+        return ratio_of(title, unit, better, a, b, paired=True)
 
     first = together.first
     return Penalty(

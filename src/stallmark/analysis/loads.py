@@ -229,9 +229,7 @@ def load_finding(
     own = [point for point in points if point.first.load == name]
     findings = [
         *penalty_findings([penalty for penalty in cost if penalty.load == name]),
-        *cells_findings(
-            [CellsStep(s.variant, s.cells, s.whole, [x for x in s.loads if x.load == name], s.row) for s in cells]
-        ),
+        *cells_findings([replace(step, loads=[x for x in step.loads if x.load == name]) for step in cells]),
         *_variants(own, claims, bool(cost)),
     ]
     return findings[0] if findings else None

@@ -329,10 +329,8 @@ def _other_peaks(windows: Sequence[Window], peaks: Mapping[Measure, Window]) -> 
     """Yield the peaks by other measures, unless a window that was named before has about as much."""
     named = list(windows[:1])
     for measure, window in peaks.items():
-        per_s, most = (
-            window.values.get(measure),
-            max((other.values.get(measure) or 0.0 for other in named), default=0.0),
-        )
+        per_s = window.values.get(measure)
+        most = max((other.values.get(measure) or 0.0 for other in named), default=0.0)
         if named and per_s and per_s > MORE * most:
             named.append(window)
             facts = {"measure": measure, "begin": window.begin, "length_s": WINDOW_S, "per_s": per_s}
