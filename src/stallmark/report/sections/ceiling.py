@@ -42,16 +42,6 @@ HELD, BROKE = COLOURS[0], COLOURS[1]
 _MARKS = {"held": ("circle", HELD), "broke": ("x", BROKE), "undecided": ("diamond", NEUTRAL)}
 
 
-def ceiling_figures(experiment: ExperimentSummary) -> list[Figure]:
-    """Return a chart for each run that searched: the latency of transactions, or the time of reads, over throughput."""
-    return [_figure(ceiling, number) for number, ceiling in enumerate(experiment.ceilings) if ceiling.levels]
-
-
-def level_tables(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
-    """Return the levels of every run, with its name."""
-    return [(_name(ceiling), _table(ceiling)) for ceiling in experiment.ceilings if ceiling.levels]
-
-
 def _name(ceiling: Ceiling) -> str:
     return f"{ceiling.variant}, repeat {ceiling.repeat}" if ceiling.repeat > 1 else ceiling.variant
 
@@ -175,8 +165,12 @@ def _limit_text(level: Level, place: int) -> str:
 
 
 def ceiling_section(experiment: ExperimentSummary) -> Section:
-    charts = ceiling_figures(experiment)
-    levels = [block for name, table in level_tables(experiment) for block in table_blocks(table, "Tried levels", name)]
+    """Return a chart of latency or of the time of reads over throughput, and the levels, of each run that searched."""
+    searched = [(number, ceiling) for number, ceiling in enumerate(experiment.ceilings) if ceiling.levels]
+    charts = [_figure(ceiling, number) for number, ceiling in searched]
+    levels = [
+        block for _, ceiling in searched for block in table_blocks(_table(ceiling), "Tried levels", _name(ceiling))
+    ]
     return Section("ceiling", "The ceiling", [Words(reading.CEILING, "lead"), *charts, *levels] if charts else [])
 
 
