@@ -28,7 +28,7 @@ COUNTS = ("committed", "rolled_back", "failed", "retries")
 class InMemory(Record):
     """A record whose tables are rows in memory, so many of them in a batch."""
 
-    rows: dict[str, list[dict]]
+    stored: dict[str, list[dict]]
     at_once: int
     loads: tuple = ()
     manifest: Manifest = field(default_factory=a_manifest)
@@ -38,7 +38,7 @@ class InMemory(Record):
         return SCHEMAS[name]
 
     def batches(self, name: str, columns: Sequence[str]):
-        rows = self.rows.get(name, [])
+        rows = self.stored.get(name, [])
         for begin in range(0, len(rows), self.at_once):
             yield pa.RecordBatch.from_pylist(rows[begin : begin + self.at_once], schema=SCHEMAS[name]).select(columns)
 
