@@ -229,6 +229,20 @@ SENTENCES: Mapping[Kind, str] = {
         "other sizes alone, {facts:missed}, most at {worst_bytes:size} ({worst[0]:number}/s predicted, "
         "{worst[1]:per_second} measured){spent:not_allowed}."
     ),
+    CurveKind.ENOUGH: (
+        "{facts:pool}{smallest:smallest} is enough: {more:times} {more:gives}{less:costs}{fewest_runs:indicative}."
+    ),
+    CurveKind.MAY_BE_ENOUGH: (
+        "{facts:pool} may be enough, but {facts:doubt}: {more:times} {more:gives}{less:costs}. {driver_bound:remedy}."
+    ),
+    CurveKind.STILL_BUYS: (
+        "Memory pays up to the largest size measured, {facts:pool}: it {last:gives} than {last:part}"
+        "{fewest_runs:indicative}."
+    ),
+    CurveKind.FELL: (
+        "Throughput fell by {change:fall} from {pools_bytes[0]:size} of memory to {pools_bytes[1]:size}, so no size is "
+        "judged to be enough: something other than memory changed, or runs vary by that much{fewest_runs:indicative}."
+    ),
     FlashKind.BEYOND_MEMORY: (
         "“{variant}”, {flash_bytes:size} of flash with {pool_bytes:size} of memory, gives more throughput than the "
         "largest memory measured without flash, {largest_bytes:size}{fewest_runs:indicative}."
@@ -243,67 +257,6 @@ SENTENCES: Mapping[Kind, str] = {
         "memory give on this storage ({equal_range:between})."
     ),
 }
-FORMATS: Mapping[str, Format] = {
-    "ends": lambda facts: " and ".join(
-        level(facts["of"], end) for end in (facts["holds"], facts["breaks"]) if end is not None
-    ),
-    "highest_met": _highest_met,
-    "holds": lambda facts: level(facts["of"], facts["holds"]),
-    "limits": _listed,
-    "rate": lambda facts: _rate(facts["per_s"], facts["primary"]),
-    "unit": {"users": "users", "rate": "per second", "load": "times the load"}.__getitem__,
-    "whose": lambda facts: _subject(facts["variant"], facts.get("repeat")),
-    "missed": lambda facts: _error_text(facts["error"], facts["reads_error"]),
-    "between": lambda ends: _range_text(*ends),
-    "predicted": lambda facts: rate(facts["per_s"][1], facts["primary"]),
-    "not_allowed": lambda spent: "; the maximum number of sizes was reached (`sizes`)" if spent else "",
-}
-
-
-@says(CurveKind.ENOUGH)
-def _(
-    pool_bytes: int, pool_share: float | None, per_s: float, primary: str | None, more: Change, less: Change | None,
-    smallest: bool, driver_bound: bool, fewest_runs: int,
-) -> str:  # fmt: skip
-    least = ", the smallest size measured," if smallest else ""
-    costs = f"; {_times(less)} costs {_amount(less)}" if less else ""
-    text = f"{pool(pool_bytes, pool_share)}{least} is enough: {_times(more)} {_gives(more)}{costs}"
-    return f"{text}{indicative(fewest_runs)}."
-
-
-@says(CurveKind.MAY_BE_ENOUGH)
-def _(
-    pool_bytes: int, pool_share: float | None, per_s: float, primary: str | None, more: Change, less: Change | None,
-    smallest: bool, driver_bound: bool, fewest_runs: int,
-) -> str:  # fmt: skip
-    remedy = "More repeats may show it"
-    doubt = "these runs cannot show it" if more[2] is None else "the interval is too wide"
-    if driver_bound:
-        doubt = "the driver was the bottleneck with more memory"
-        remedy = "Give the driver more CPU, or another machine"
-    costs = f"; {_times(less)} costs {_amount(less)}" if less else ""
-    return f"{pool(pool_bytes, pool_share)} may be enough, but {doubt}: {_times(more)} {_gives(more)}{costs}. {remedy}."
-
-
-@says(CurveKind.STILL_BUYS)
-def _(
-    pool_bytes: int, pool_share: float | None, per_s: float, primary: str | None, last: Change, fewest_runs: int
-) -> str:
-    times = last[0] or 0.0
-    part = "half that size" if abs(times / 2 - 1) < _TWICE else f"{percent(1 / times)} of that size"
-    return (
-        f"Memory pays up to the largest size measured, {pool(pool_bytes, pool_share)}: it {_gives(last)} than {part}"
-        f"{indicative(fewest_runs)}."
-    )
-
-
-@says(CurveKind.FELL)
-def _(pools_bytes: list[int], change: float, primary: str | None, fewest_runs: int) -> str:
-    a, b = map(size, pools_bytes)
-    return (
-        f"Throughput fell by {percent(-change)} from {a} of memory to {b}, so no size is judged to be enough: "
-        f"something other than memory changed, or runs vary by that much{indicative(fewest_runs)}."
-    )
 
 
 @says(FlashKind.FOR_MEMORY)
@@ -364,6 +317,18 @@ def _times(change: Change) -> str:
     return f"{number(times)} times as much" if times > 1 else f"{percent(times)} of it"
 
 
+def _part(change: Change) -> str:
+    """Return the smaller of two sizes as a part of the larger one."""
+    times = change[0] or 0.0
+    return "half that size" if abs(times / 2 - 1) < _TWICE else f"{percent(1 / times)} of that size"
+
+
+def _doubt(more: Change, driver_bound: bool) -> str:
+    if driver_bound:
+        return "the driver was the bottleneck with more memory"
+    return "these runs cannot show it" if more[2] is None else "the interval is too wide"
+
+
 def _gives(change: Change) -> str:
     gained = change[1] or 0.0
     if gained > 0 and round(gained * 100):
@@ -394,3 +359,29 @@ def _error_text(error: float, reads_error: float | None) -> str:
 
 def _range_text(low: float | None, high: float | None) -> str:
     return f"{size(low)} to {size(high)}" if low and high else f"{size(low or 0)} or more"
+
+
+FORMATS: Mapping[str, Format] = {
+    "ends": lambda facts: " and ".join(
+        level(facts["of"], end) for end in (facts["holds"], facts["breaks"]) if end is not None
+    ),
+    "highest_met": _highest_met,
+    "holds": lambda facts: level(facts["of"], facts["holds"]),
+    "limits": _listed,
+    "rate": lambda facts: _rate(facts["per_s"], facts["primary"]),
+    "unit": {"users": "users", "rate": "per second", "load": "times the load"}.__getitem__,
+    "whose": lambda facts: _subject(facts["variant"], facts.get("repeat")),
+    "missed": lambda facts: _error_text(facts["error"], facts["reads_error"]),
+    "between": lambda ends: _range_text(*ends),
+    "predicted": lambda facts: rate(facts["per_s"][1], facts["primary"]),
+    "pool": lambda facts: pool(facts["pool_bytes"], facts["pool_share"]),
+    "smallest": lambda smallest: ", the smallest size measured," if smallest else "",
+    "times": _times,
+    "gives": _gives,
+    "costs": lambda less: f"; {_times(less)} costs {_amount(less)}" if less else "",
+    "part": _part,
+    "fall": lambda change: percent(-change),
+    "doubt": lambda facts: _doubt(facts["more"], facts["driver_bound"]),
+    "remedy": lambda bound: "Give the driver more CPU, or another machine" if bound else "More repeats may show it",
+    "not_allowed": lambda spent: "; the maximum number of sizes was reached (`sizes`)" if spent else "",
+}

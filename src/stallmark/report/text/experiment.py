@@ -8,7 +8,7 @@ from stallmark.analysis.bottleneck import DeviceKind
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.finding import ExperimentKind, Finding, Kind
 from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, up_to
-from stallmark.report.text import UNSURE, Template, clause, commit_rate, indicative, pool, rate, says, sentence, times
+from stallmark.report.text import UNSURE, Format, Template, clause, commit_rate, pool, rate, says, sentence, times
 from stallmark.stats.thresholds import REPLICATES
 
 # The wording of an experiment's findings.
@@ -25,6 +25,24 @@ SENTENCES: Mapping[Kind, str] = {
         "The driver was the bottleneck in {steps:named}: the server could have done more than the figures show."
     ),
     ExperimentKind.ONE_RUN_EACH: "With one run per variant this is indicative only.",
+    ExperimentKind.MOST_USERS: (
+        "{variant:prefix}{users[0]:users} committed {facts:first_rate}; the maximum was {per_s[1]:per_second} with "
+        "{users[1]:users}{facts:times}."
+    ),
+    ExperimentKind.KNEE: (
+        "{variant:prefix}{users[0]:users} already reached {share:percent} of the maximum; more users only queue: the "
+        "mean latency went from {latency_mean_ms[0]:number} to {latency_mean_ms[1]:number} ms with {users[1]:users}"
+        "{fewest_runs:indicative}."
+    ),
+    ExperimentKind.DEVICES: (
+        "With the same buffer pool of {facts:pool}, “{variants[1]}” gave {facts:second_rate} against "
+        "{per_s[0]:per_second} in “{variants[0]}”{facts:times}{flash_warming:warming}."
+    ),
+    ExperimentKind.DEVICES_UNLIKE: (
+        "With the same buffer pool of {facts:pool}, “{variants[0]}” and “{variants[1]}” are not compared: an emulated "
+        "device does not describe a real one."
+    ),
+    ExperimentKind.ONE_VARIANT: "{variant} committed {facts:commits}.",
 }
 
 
@@ -68,28 +86,6 @@ def _ratio_text(ratio: float | None, verdict: Verdict, once: bool) -> str:
     return f"{factor(ratio)}{f' ({UNSURE[verdict]})' if verdict in UNSURE and not once else ''}"
 
 
-@says(ExperimentKind.MOST_USERS)
-def _(
-    variant: str | None, users: list[int], per_s: list[float], ratio: float | None, verdict: Verdict,
-    primary: str | None,
-) -> str:  # fmt: skip
-    few, best = map(_users, users)
-    return (
-        f"{_prefix(variant)}{few} committed {commit_rate(per_s[0], primary)}; the maximum was {per_second(per_s[1])} "
-        f"with {best}{_times(ratio, verdict)}."
-    )
-
-
-@says(ExperimentKind.KNEE)
-def _(variant: str | None, users: list[int], share: float, latency_mean_ms: list[float], fewest_runs: int) -> str:
-    knee, last = map(_users, users)
-    return (
-        f"{_prefix(variant)}{knee} already reached {percent(share)} of the maximum; more users only queue: the mean "
-        f"latency went from {number(latency_mean_ms[0])} to {number(latency_mean_ms[1])} ms with "
-        f"{last}{indicative(fewest_runs)}."
-    )
-
-
 @says(ExperimentKind.POOL)
 def _(
     variants: list[str] | None,
@@ -131,35 +127,6 @@ def _(ratio: float, verdict: Verdict, pools_bytes: list[int | None], pools_share
     return f"The largest single gain, {times(ratio, verdict)}, is between {before} and {after}."
 
 
-@says(ExperimentKind.DEVICES)
-def _(
-    variants: list[str],
-    pool_bytes: int | None,
-    pool_share: float | None,
-    per_s: list[float],
-    ratio: float | None,
-    verdict: Verdict,
-    primary: str | None,
-    flash_warming: bool,
-) -> str:
-    a, b = per_s
-    before, after = (quoted([name]) for name in variants)
-    warming = ", while flash was still warming up" if flash_warming else ""
-    return (
-        f"With the same buffer pool of {pool(pool_bytes, pool_share)}, {after} gave {rate(b, primary)} against "
-        f"{per_second(a)} in {before}{_times(ratio, verdict)}{warming}."
-    )
-
-
-@says(ExperimentKind.DEVICES_UNLIKE)
-def _(variants: list[str], pool_bytes: int | None, pool_share: float | None) -> str:
-    before, after = (quoted([name]) for name in variants)
-    return (
-        f"With the same buffer pool of {pool(pool_bytes, pool_share)}, {before} and {after} are not compared: an "
-        "emulated device does not describe a real one."
-    )
-
-
 @says(ExperimentKind.FLASH)
 def _(
     step: str, flash: str, share: float, read_ms: float, spindle_read_ms: float | None,
@@ -179,11 +146,6 @@ def _(
         f"In {quoted([step])}{part} the flash {flash} answered {percent(share)} of the reads, in {number(read_ms)} ms "
         f"each{others}{warmed}."
     )
-
-
-@says(ExperimentKind.ONE_VARIANT)
-def _(variant: str, per_s: float, primary: str | None) -> str:
-    return f"{variant} committed {commit_rate(per_s, primary)}."
 
 
 @says(ExperimentKind.VARIANTS_ALIKE)
@@ -213,7 +175,7 @@ def _(
     against = f" against {per_second(alone_per_s)} alone{_times(ratio, verdict)}" if alone_per_s else ""
     return (
         f"{streams} stream{'s' * (streams > 1)} of queries did {number(queries_per_h)} queries per hour next to "
-        f"{_users(users)}, who committed {commit_rate(per_s, primary)}{against}."
+        f"{format.users(users)}, who committed {commit_rate(per_s, primary)}{against}."
     )
 
 
@@ -268,7 +230,15 @@ def _prefix(variant: str | None) -> str:
     return f"{variant}: " if variant else ""
 
 
-_users = format.users  # "30 users", where a fact has that name
+FORMATS: Mapping[str, Format] = {
+    "commits": lambda facts: commit_rate(facts["per_s"], facts["primary"]),
+    "first_rate": lambda facts: commit_rate(facts["per_s"][0], facts["primary"]),
+    "second_rate": lambda facts: rate(facts["per_s"][1], facts["primary"]),
+    "pool": lambda facts: pool(facts["pool_bytes"], facts["pool_share"]),
+    "prefix": _prefix,
+    "times": lambda facts: _times(facts["ratio"], facts["verdict"]),
+    "warming": lambda warming: ", while flash was still warming up" if warming else "",
+}
 
 
 NO_SLIDE = "These records have no summary slide: it shows the throughput and response time of users."
