@@ -145,31 +145,6 @@ def _plans(changed: list[str] | None) -> str:
     return f" The plan of {changed[0]}{more} changed, which is not an effect of storage."
 
 
-@says(PairKind.NO_DIFFERENCE)
-def _(
-    a: str,
-    b: str,
-    step: list[Any] | None,
-    metric: str,
-    ratio: float,
-    low: float,
-    high: float,
-    detectable_share: float | None,
-    by_chance_among: int | None,
-    plans_changed: list[str] | None = None,
-) -> str:
-    """Add the difference that these runs could have shown: without it, "no difference" is empty."""
-    text = (
-        f"{_prefix(step)}No difference shown between {a} and {b}: {metric_title(metric)} {signed(ratio - 1)} % "
-        f"({interval(low, high)})"
-    )
-    if by_chance_among:
-        text += f", which one in {by_chance_among} comparisons may show by chance"
-    if detectable_share is not None:
-        text += f"; these runs could have shown {amount(detectable_share)} % or more ({percent(POWER)} power)"
-    return f"{text}.{_plans(plans_changed)}"
-
-
 @says(PairKind.INDICATIVE)
 def _(
     a: str,
@@ -247,6 +222,11 @@ def _(paired: bool, runs: list[int], unpaired: Unpaired | None, left_out: int, d
 
 
 SENTENCES: Mapping[Kind, str] = {
+    # Without the difference that these runs could have shown, "no difference" is empty.
+    PairKind.NO_DIFFERENCE: (
+        "{step:prefix}No difference shown between {a} and {b}: {metric:title} {ratio:change} % ({facts:interval})"
+        "{by_chance_among:chance}{detectable_share:detectable}.{facts:plans}"
+    ),
     PairKind.CAME_BACK: (
         "Confounded by order: {side} ran before and after {other}, so a temporary change in between would count as a "
         "difference."
@@ -273,6 +253,15 @@ SENTENCES: Mapping[Kind, str] = {
     PairKind.NO_COMMON_STEP: "{b} is not compared with {a}: they have no step in common.",
 }
 FORMATS: Mapping[str, Format] = {
+    "chance": lambda among: f", which one in {among} comparisons may show by chance" if among else "",
+    "change": lambda ratio: signed(ratio - 1),
+    "detectable": lambda share: (
+        "" if share is None else f"; these runs could have shown {amount(share)} % or more ({percent(POWER)} power)"
+    ),
+    "interval": lambda facts: interval(facts["low"], facts["high"]),
+    "plans": lambda facts: _plans(facts.get("plans_changed")),
+    "prefix": _prefix,
+    "title": metric_title,
     "steps": lambda steps: listed([step_name(*step) for step in steps]),
     "titles": lambda checks: listed([CHECKS[kind][0] for kind in checks]),
 }
