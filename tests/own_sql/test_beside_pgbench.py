@@ -1,5 +1,6 @@
 """Scripts of pgbench beside pgbench itself, on one server: row effects, draws and expressions are the same."""
 
+import os
 import random
 import re
 import subprocess
@@ -39,6 +40,7 @@ def pgbench(engine: ClusterEngine, script, times: int, *options: str) -> str:
     argv = [*cluster.prefix, cluster.binaries / "pgbench", "-n", "-M", "prepared", "-f", script, "-t", str(times)]
     done = subprocess.run(
         [*argv, *options, "-h", cluster.folder, "-U", "stallmark", "postgres"],
+        env=os.environ | {"PGOPTIONS": "-c synchronous_commit=off"},  # thousands of commits, none of which is to last
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     return done.stdout + done.stderr
