@@ -106,7 +106,7 @@ def test_options_of_a_database_are_refused(write, option):
 @pytest.mark.parametrize("option", ["--web=8089", "--locust-web=8089", "--device=new=/x"])
 def test_options_of_runs_are_refused(write, option):
     result = run("run", write(), option)
-    assert result.exit_code == 3 and "names its own places and has no page" in result.stderr
+    assert result.exit_code == 2 and "names its own places and has no page" in result.stderr
 
 
 def test_a_real_storage_is_probed_into_a_record_and_reported_again(write, found, tmp_path):
