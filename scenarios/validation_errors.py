@@ -96,7 +96,7 @@ class _Problem:
         if self.kind == "dict_type":  # the models are those of its values
             return "must be written as {…}"
         if self.kind == "literal_error":
-            words = self._context["expected"].replace("'", "")
+            words = self._context["expected"].replace("'", "").replace("True", "true").replace("False", "false")
             return f"must be {words} or {mapping}" if self.models else f"must be {words}"
         must = _MUST.get(self.kind, lambda _: "must be something else")
         return must(self._context | {"given": self.given})

@@ -49,7 +49,7 @@ class IoRate:
 
 def parse_size(value: Any, like: str = "64MiB or 20GiB") -> int:
     """Return the bytes that `64MiB` or `1.5GB` means; 0 needs no unit. Raises ValueError, with what to write."""
-    text = str(value).strip()
+    text = _as_text(value)
     if _is_number(text) and float(text):
         raise ValueError(f"{text} has no unit: write {text}MiB or {text}GiB")
     try:
@@ -63,7 +63,7 @@ def parse_size(value: Any, like: str = "64MiB or 20GiB") -> int:
 
 def parse_share(value: Any) -> float:
     """Return the share that `25 %` means, 0.25; from more than 0 to 1000 %. Raises ValueError, with what to write."""
-    text = str(value).strip()
+    text = _as_text(value)
     try:
         share = float(text.removesuffix("%")) / 100
     except ValueError:
@@ -76,7 +76,7 @@ def parse_share(value: Any) -> float:
 def _pool(value: Any) -> PoolSize:
     if isinstance(value, PoolSize):
         return value
-    text = str(value).strip()
+    text = _as_text(value)
     if text.endswith("%"):
         return PoolSize(share=parse_share(text))
     if _is_number(text):
@@ -98,7 +98,7 @@ def _size(value: Any) -> int:
 def _rate(value: Any) -> IoRate:
     if isinstance(value, IoRate):
         return value
-    written = str(value).strip()
+    written = _as_text(value)
     text = written.removesuffix("/s").strip()
     if not written.endswith("/s") or not text:
         raise ValueError(f"{written!r} is not a rate: write 200/s for I/Os, or 100 MB/s")
@@ -114,7 +114,7 @@ def _rate(value: Any) -> IoRate:
 
 def parse_seconds(value: Any) -> float:
     """Return the seconds that `90s`, `5min` or `1h30m` means. Raise ValueError for what has no unit."""
-    text = str(value).strip()
+    text = _as_text(value)
     if _is_number(text):
         raise ValueError(f"{text} has no unit: write {text}s or {text}min")
     # pytimeparse2 does not know "ms", and reads 1:30 as minutes or as hours.
@@ -122,6 +122,11 @@ def parse_seconds(value: Any) -> float:
     if seconds is None:
         raise ValueError(f"{text!r} is not a duration: write it as 500ms, 90s, 5min or 1h30m")
     return float(seconds)
+
+
+def _as_text(value: Any) -> str:
+    """Return what was written for a quantity; an empty value in YAML is None."""
+    return "" if value is None else str(value).strip()
 
 
 def finite(text: str) -> float:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
-from stallmark.scenarios.read import LoadOptions, locate, read_any_scenario, read_scenario, shipped
+from stallmark.scenarios.model import Scenario
+from stallmark.scenarios.read import LoadOptions, load, locate, read_any_scenario, read_scenario, shipped
 
 # Words of the libraries, which a user should never read.
 JARGON = re.compile(r"Input should|valid (dict|list|int|number|string)|instance of|pydantic|Traceback|Mapping\[|loc=")
@@ -232,7 +233,8 @@ def test_an_override_may_make_what_the_file_does_not_have(read):
         ("measure", "write it as key=value, for example --set measure=60s."),
         ("=3s", "write it as key=value, for example --set measure=60s."),
         ("measure=3", "measure: 3 has no unit: write 3s or 3min."),
-        ("measure=", "measure: 'None' is not a duration"),
+        ("measure=", "measure: '' is not a duration"),
+        ("emulated_array.data.read_ms=", "emulated_array.data: read_ms must be a number from 0 to 60,000, not empty."),
         ("mesure=3s", "unknown key mesure: did you mean measure?"),
         ("emulated_array.data.read_ms=x", "emulated_array.data.read_ms must be a number, not 'x'."),
         ("users=[1,", "this is not YAML ("),
@@ -245,6 +247,24 @@ def test_an_error_of_an_override_names_the_override(read, override, sentence):
     with pytest.raises(StallmarkError) as refused:
         read(sets=(override,))
     assert str(refused.value).startswith(f"--set {override}: {sentence}")
+
+
+def keys_in(document, *before: str):
+    """Yield the dotted keys of a document, at every depth."""
+    for key, value in document.items() if isinstance(document, dict) else enumerate(document):
+        yield ".".join([*before, str(key)])
+        if isinstance(value, dict | list):
+            yield from keys_in(value, *before, str(key))
+
+
+@pytest.mark.parametrize("name", ["demo", "cells-emulated", "sizing", "saturation"])
+@pytest.mark.parametrize("value", ["", "[]", "{}", "''"])
+def test_what_is_empty_is_answered_without_words_of_python(name, value):
+    for key in {*keys_in(load(locate(name).read_text())), *Scenario.model_fields}:
+        try:
+            read_any_scenario(name, [f"{key}={value}"])
+        except StallmarkError as error:
+            assert not re.search(r"\b(None|True|False)\b", str(error)) and not JARGON.search(str(error)), error
 
 
 REAL = "emulated_array=null"
