@@ -76,6 +76,8 @@ READY_LIMIT_S = 60
 EXIT_WITHIN_S = 5  # a conductor whose channel has closed is ending
 FAREWELL_S = 40  # the conductor gives the executors 15 s, they give their users 10 s
 CHECK_EVERY_S = 0.2
+SILENT_S = 30.0  # an executor that reports four times a second has stopped
+MISSING_S = 5.0  # the same at the end of the timeline, if its last report did not come either
 _CONDUCTOR = "the load driver's conductor"
 REPORTED_AFTER_S = 0.75  # when a second has ended: executors report four times a second, load machines 0.4 s after it
 
@@ -132,6 +134,9 @@ class Drive:
         self._ended = False
         self._left: dict[str, Counter[str]] = {name: Counter() for name in self._workloads}
         self._silent = self._lost = 0
+        self._unheard: dict[tuple[str, int, int], int] = {}
+        """Checks since the last report of each executor of each load. Not seconds: while this machine stands still,
+        nobody reports."""
         self._not_understood: set[str] = set()
         self._say: Callable[[str], None] = lambda sentence: None
         self.start_ns = 0
@@ -189,6 +194,9 @@ class Drive:
             until = min(now + CHECK_EVERY_S, self._timeline.end_s)
             while (left_s := until - self.clock()) > 0:
                 self._receive(timeout=left_s)
+            self._unheard = {executor: checks + 1 for executor, checks in self._unheard.items()}
+            if silent := self._silent_loads(SILENT_S):
+                self._end_loads(silent, _standing_still(SILENT_S))
             self._merger.write_before(self.clock() - SETTLED_AFTER_S)
             self._writer.append("client_cpu", list(self._client_cpu.rows(time.monotonic_ns())))
             if self._settling.check(self.clock()):
@@ -268,6 +276,10 @@ class Drive:
         except Closed:
             pass
         finally:
+            # The last reports of all executors went through the conductor.
+            if not self._ended:
+                executors = sum(machine.executors for machine in self.load_machines) or len(pack_executors(self._loads))
+                self._lost = executors - self._silent
             kill(self._process)
             self._channel.close()
             self._merger.write_before(float("inf"))
@@ -275,9 +287,11 @@ class Drive:
     def no_result_reason(self) -> str | None:
         """Return the reason why a load has no result, or None if all have one. Call it after `finish`.
 
-        A load has no result if its primary transaction was tried and never committed; without a primary one, any
-        transaction.
+        A load has no result if an executor stopped before the end, or if its primary transaction was tried and never
+        committed; without a primary one, any transaction.
         """
+        if self._silent_loads(MISSING_S):
+            return _standing_still(MISSING_S)
         reasons = [reason for name in self._workloads if (reason := self._no_result_reason(name))]
         return "; ".join(reasons) or None
 
@@ -342,6 +356,7 @@ class Drive:
                     self._leave_out(NotUnderstood("an executor process"))
                     return
                 self._merger.add(rows)
+                self._unheard |= {(row.load, row.machine, row.executor): 0 for row in rows.users}
                 if self.searched:
                     self.searched.count(rows)
                 for row in rows.errors:
@@ -379,10 +394,8 @@ class Drive:
                 raise Interrupted(end_reason(message, self._workloads))
 
     def _conductor_gone(self) -> str:
-        """Return the conductor's end as a clause, and count its executors as lost: their last reports went through
-        it."""
+        """Return the conductor's end as a clause."""
         code = wait_for_exit_code(self._process, EXIT_WITHIN_S)
-        self._lost = sum(machine.executors for machine in self.load_machines) or len(pack_executors(self._loads))
         return f"{_CONDUCTOR} {exit_clause(code)}{', and its message stands above' if (code or 0) > 0 else ''}"
 
     def _leave_out(self, message: NotUnderstood) -> None:
@@ -391,6 +404,11 @@ class Drive:
             self._not_understood.add(sentence)
             self._say(sentence)
             self._writer.note(sentence)
+
+    def _silent_loads(self, seconds: float) -> list[str]:
+        """Return the loads that go on and have an executor of which nothing was heard for so many seconds."""
+        silent = [load for (load, _, _), checks in self._unheard.items() if checks * CHECK_EVERY_S >= seconds]
+        return [load for load in dict.fromkeys(silent) if load not in self.ended]
 
     def _end_loads(self, loads: Sequence[str], because: str) -> None:
         """Go on without loads that have lost a part of themselves. Raise Interrupted if no other is left."""
@@ -417,3 +435,11 @@ class Drive:
                     **msgspec.structs.asdict(machine.facts),
                 )
             )
+
+
+def _standing_still(seconds: float) -> str:
+    """Return the reason for the end of loads whose executor has stopped, as the end of a sentence."""
+    return (
+        f"an executor process reported nothing for more than {seconds:g} s: it was stopped, or its machine is busy; "
+        "leave the processes and the processors to the run"
+    )

@@ -14,6 +14,7 @@ from support.manifests import a_manifest
 from support.remote import free_port
 from support.waiting import eventually
 
+from stallmark.driver import controller
 from stallmark.driver.controller import Drive
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
@@ -74,6 +75,26 @@ def test_a_conductor_that_is_killed_ends_the_run_with_a_sentence_and_its_executo
     record = load(600, load_spec(20)).run(kill)
     assert "conductor was killed by signal 9 (SIGKILL)" in record.incomplete_because
     assert 0 < total(record, "transactions", "committed") <= history_rows(bank) - before
+
+
+@pytest.mark.parametrize("part", ["executor", "conductor"])
+def test_a_part_that_is_stopped_ends_the_run_before_its_time(bank, load, monkeypatch, part):
+    monkeypatch.setattr(controller, "SILENT_S", 2.0)
+    monkeypatch.setattr(controller, "FAREWELL_S", 20 if part == "executor" else 1)
+
+    def stop(running: Load) -> None:
+        (running.executors()[0] if part == "executor" else running.conductor).send_signal(signal.SIGSTOP)
+
+    record = load(600, load_spec(20)).run(stop)
+    assert "an executor process reported nothing for more than 2 s" in record.incomplete_because
+    assert total(record, "transactions", "committed") > 0
+
+
+def test_an_executor_that_is_stopped_before_the_end_makes_no_whole_run(bank, load, monkeypatch):
+    monkeypatch.setattr(controller, "MISSING_S", 1.0)
+    running = load(8, load_spec(20))
+    running.run(lambda running: running.executors()[0].send_signal(signal.SIGSTOP))
+    assert "an executor process reported nothing for more than 1 s" in running.drive.no_result_reason()
 
 
 def test_a_lost_server_ends_the_run_with_a_sentence(bank, load):
