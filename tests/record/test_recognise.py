@@ -176,7 +176,7 @@ def test_each_refusal_is_used_with_its_facts():
     for path in sorted(ROOM.glob("*.py")):
         for call in ast.walk(ast.parse(path.read_text())):
             name = getattr(call.func, "id", getattr(call.func, "attr", "")) if isinstance(call, ast.Call) else ""
-            if name in ("refusal", "note"):
+            if name in ("refusal", "note", "wrong_option"):
                 kinds = {
                     text.value for text in ast.walk(call.args[0]) if isinstance(text, ast.Constant)
                 } & needed.keys()
