@@ -48,7 +48,7 @@ class IoTime:
 
 
 def divide_io(
-    io: Io, seen: Mapping[str, float], own: OwnCpu | None, interval: Interval, alone: bool = True
+    io: Io, seen: Mapping[str, float], own: OwnCpu | None, interval: Interval, alone: bool
 ) -> dict[str, IoTime]:
     """Divide the time in each kind of STORAGE between device, above the device, and CPU.
 

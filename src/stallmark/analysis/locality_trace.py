@@ -162,7 +162,7 @@ class Traced:
     sequential_share: float | None  # share of the reads that begin where the process's last one ended
 
 
-def analyse_trace(trace: Trace, step: StepSummary, data_bytes: int, pools: Sequence[float] = ()) -> Traced:
+def analyse_trace(trace: Trace, step: StepSummary, data_bytes: int, pools: Sequence[float]) -> Traced:
     """Return the figures over the measured interval of a step. I/Os before it warm the flash. `pools` are the pools of
     other runs, as shares of the data."""
     begin, end, io = step.interval.begin_s, step.interval.end_s, step.storage.data

@@ -196,21 +196,19 @@ class Window:
     values: Mapping[Measure, float | None]
 
 
-def busiest(
-    rates: Rates, measure: Measure = Measure.IOS, length_s: float = WINDOW_S, count: int = WINDOWS
-) -> list[Window]:
+def busiest(rates: Rates, measure: Measure = Measure.IOS, count: int = WINDOWS) -> list[Window]:
     """Return the windows with the highest rate, highest first. No two overlap, and each begins with an interval. A
     profile shorter than a window has none."""
     if measure not in rates.measures or not len(rates.start):
         return []
     counted = rates.measures[measure]
-    rate, seen_s = sliding(rates.start, rates.end, counted.amount, counted.base, length_s)
+    rate, seen_s = sliding(rates.start, rates.end, counted.amount, counted.base, WINDOW_S)
     rate = np.where(np.isnan(rate), -np.inf, rate)
     windows: list[Window] = []
     for place in np.argsort(-rate, kind="stable"):
         if len(windows) == count or not np.isfinite(rate[place]):
             break
-        begin, end = float(rates.start[place]), float(rates.start[place]) + length_s
+        begin, end = float(rates.start[place]), float(rates.start[place]) + WINDOW_S
         # Overlapping windows would show the same peak several times.
         if all(end <= window.begin or begin >= window.end for window in windows):
             inside = rates.part(begin, end)

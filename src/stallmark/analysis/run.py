@@ -336,7 +336,7 @@ def server_lines(io: Io, active: ActiveOverTime, state: StateViews, seconds: int
 
 
 def make_series(
-    load: Load, server: Mapping[str, np.ndarray | None], primary: str | None = None, until: int | None = None
+    load: Load, server: Mapping[str, np.ndarray | None], primary: str | None, until: int | None
 ) -> RunSeries:
     """Return the lines of a load beside those of its `server`. `until`: the second at which the load ends; after it
     users stop one by one."""

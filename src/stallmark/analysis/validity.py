@@ -111,7 +111,7 @@ def invalid_findings(
     step: Step,
     errors: Sequence[ErrorSummary],
     driver_bound: bool,
-    foreign_cpu: float | None = None,
+    foreign_cpu: float | None,
 ) -> Iterator[Finding]:
     """Yield the reasons why the figures of an interval must not be compared; none if they may."""
     if interval.cut:

@@ -282,7 +282,7 @@ def rate_axis(values: Iterable[float]) -> dict[str, Any] | None:
     return {"type": "log", "range": [low, high], "tickvals": ticks, "tickformat": ",~g", "zeroline": False}
 
 
-def values_axis(top: float, rates: Iterable[float] = ()) -> tuple[dict[str, Any], str]:
+def values_axis(top: float, rates: Iterable[float]) -> tuple[dict[str, Any], str]:
     """Return an axis from zero to `top`, or a logarithmic one if the ratio of `rates` reaches WIDE; and a note on the
     scale."""
     wide = rate_axis(rates)

@@ -177,7 +177,7 @@ class Case:
     reason: str = ""
 
 
-def experiment_cases(experiment: ExperimentSummary, load: str = "") -> Iterator[Case]:
+def experiment_cases(experiment: ExperimentSummary, load: str) -> Iterator[Case]:
     """Yield the demands on the runs of an experiment, or on one of its loads: that each is complete and its data are
     consistent, and the thresholds of the scenario."""
     before = f"{load}: " if load else ""
@@ -202,7 +202,7 @@ def run_case(rule: Rule, written: str, findings: Sequence[Finding]) -> Case:
     return Case(FAIL_IF, written, reason is None, reason or "")
 
 
-def comparison_case(rule: Rule, written: str, comparison: ComparisonSummary, load: str = "") -> Case:
+def comparison_case(rule: Rule, written: str, comparison: ComparisonSummary, load: str) -> Case:
     """Return a rule of --fail-if, as it was `written`, for all pairs of a comparison."""
     failed, open_ = comparison_failures(rule, comparison), comparison_doubts(rule, comparison)
     passed = False if failed else None if open_ else True

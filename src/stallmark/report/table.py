@@ -278,7 +278,7 @@ class Unpadded:
             yield from (*line, Segment.line())
 
 
-def fit(table: Table, width: int, widths: Sequence[int] = ()) -> tuple[list[int], int, bool]:
+def fit(table: Table, width: int, widths: Sequence[int]) -> tuple[list[int], int, bool]:
     """Return the columns that fit `width`, the width left for the first, and whether the numbers fit at all.
 
     A column that may leave and holds no value leaves in any case.
