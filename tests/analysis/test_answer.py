@@ -12,6 +12,7 @@ from support.steps import changed_step
 from stallmark.analysis.bottleneck import IS_BOTTLENECK, DeviceKind
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.conclusions import _bottleneck, _cost_of_others, _flash, _unsteady
+from stallmark.analysis.driver_bound import DriverKind
 from stallmark.analysis.finding import ExperimentKind, Finding, caution, info
 from stallmark.analysis.knee import knee
 from stallmark.analysis.metrics import Point, points, step_names
@@ -19,7 +20,6 @@ from stallmark.analysis.read.active_set import FlashUse
 from stallmark.analysis.read.transactions import MaintenanceSummary
 from stallmark.analysis.rules import Threshold, verdicts_over_steps
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity import ValidityKind
 from stallmark.report.text import sentence
 
 BUSY = 0.95
@@ -182,7 +182,7 @@ def test_users_only_queue_if_their_latency_grew_and_the_driver_kept_up():
     [run] = summaries.user_ramp().runs
     kinds = {one.kind for one in knee(points(run.steps), Claims([run]))}
     assert kinds == {ExperimentKind.MOST_USERS, ExperimentKind.KNEE}
-    bound = [caution(ValidityKind.EXECUTOR_CPU, machine=0, share=0.97)]
+    bound = [caution(DriverKind.EXECUTOR_CPU, machine=0, share=0.97)]
     for last in ({"driver_bound": bound}, {"latency_mean_ms": 1.0}, {"latency_mean_ms": None}):
         changed = [*run.steps[:-1], changed_step(run.steps[-1], **last)]
         found = list(knee(points(changed), Claims([run])))

@@ -12,11 +12,11 @@ from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.summary import PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.conclusions import conclusions
+from stallmark.analysis.driver_bound import DriverKind
 from stallmark.analysis.experiment import answer
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.rules import fail_rule
 from stallmark.analysis.run import RunSummary
-from stallmark.analysis.validity import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.report.text.steady import run_failure
 
@@ -87,7 +87,7 @@ def test_ceilings_of_unlike_settings_or_of_the_driver_have_no_ratio(sound):
     [apart] = [one for one in findings if one.kind is PairKind.NOT_COMPARABLE]
     assert [one.kind for one in apart.facts["reasons"]] == [ReasonKind.SETTINGS_DIFFER]
     b = searched(sound, "B", levels=[(12, "held"), (14, "broke")], holds=12, breaks=14)
-    bound = [changed_step(step, driver_bound=[caution(ValidityKind.EXECUTOR_CPU)]) for step in b.steps]
+    bound = [changed_step(step, driver_bound=[caution(DriverKind.EXECUTOR_CPU)]) for step in b.steps]
     assert of(CeilingKind.RATIO, found(a, b)) and not of(CeilingKind.RATIO, found(a, replace(b, steps=bound)))
 
 

@@ -12,6 +12,7 @@ from stallmark.analysis.compare.settings import DifferenceKind
 from stallmark.analysis.compare.sides import Unpaired
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs, comparison_within
+from stallmark.analysis.driver_bound import DriverKind
 from stallmark.analysis.finding import EndKind, caution, invalid
 from stallmark.analysis.rules import fail_rule
 from stallmark.analysis.steady import Steadiness
@@ -177,7 +178,7 @@ def test_the_declared_primary_metric_decides(sound):
 
 STEADY = Steadiness("never_became_steady", "It never became steady.", "TPS", 40, "")
 INVALID = {"invalid": [invalid(ValidityKind.FOREIGN_IO, share=0.2, with_writes=False)]}
-BOUND = {"driver_bound": [caution(ValidityKind.EXECUTOR_CPU, machine=0, share=0.95)]}
+BOUND = {"driver_bound": [caution(DriverKind.EXECUTOR_CPU, machine=0, share=0.95)]}
 BROKEN = {
     ReasonKind.RUNS_INVALID: (CheckKind.RUNS, lambda run: with_step(run, **INVALID)),
     ReasonKind.DRIVER_BOUND: (CheckKind.DRIVER, lambda run: with_step(run, **BOUND)),

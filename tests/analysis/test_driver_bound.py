@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stallmark.analysis.driver_bound import DriverKind, _spread_back, driver_bound, little_gap
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.times import Interval
-from stallmark.analysis.validity import ValidityKind, _spread_back, driver_bound, little_gap
 
 SECONDS, INTERVAL = 30, Interval(0, 5, 15, 10.0, False)
 
@@ -23,7 +23,7 @@ def load_of(busy_s: np.ndarray, users: float = 2.0) -> Load:
 
 
 def overhead(load: Load) -> float | None:
-    found = [one for one in driver_bound(load, INTERVAL, "closed") if one.kind == ValidityKind.DRIVER_OVERHEAD]
+    found = [one for one in driver_bound(load, INTERVAL, "closed") if one.kind == DriverKind.OVERHEAD]
     return found[0].facts["share"] if found else None
 
 
@@ -88,7 +88,7 @@ def late_starts(late_ms: float, latency_ms: float, think_ms: float, arrivals: st
     sums |= {"lag_us": done * late_ms * 1000, "busy_us": done * (latency_ms - late_ms) * 1000}
     counts = {"committed": done, "rolled_back": np.zeros(SECONDS), "latency_us": done * latency_ms * 1000}
     load = Load(SECONDS, counts={"transfer": counts}, users={0: sums}, executors={0: [0]})
-    return ValidityKind.LATE_STARTS in [one.kind for one in driver_bound(load, INTERVAL, arrivals)]
+    return DriverKind.LATE_STARTS in [one.kind for one in driver_bound(load, INTERVAL, arrivals)]
 
 
 def test_users_who_think_are_late_by_a_share_of_their_cycle():

@@ -41,6 +41,7 @@ from stallmark.analysis.compare.settings import DifferenceKind, StorageKind, und
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.conclusions import conclusions
+from stallmark.analysis.driver_bound import DriverKind
 from stallmark.analysis.environment_cautions import AboveKind, ArrayKind, HistoryKind, ServerKind, shallow_history
 from stallmark.analysis.finding import (
     DataKind,
@@ -139,7 +140,7 @@ def of_runs(*runs: RunSummary, axis: str = "variant") -> list[Finding]:
 
 
 FOREIGN = [summaries.FOREIGN_IO]
-BOUND = [caution(ValidityKind.EXECUTOR_CPU, machine=0, share=0.97)]
+BOUND = [caution(DriverKind.EXECUTOR_CPU, machine=0, share=0.97)]
 
 
 @case(ExperimentKind.DATA_WRONG)
@@ -755,7 +756,7 @@ ELSEWHERE: dict[Kind, str] = {
     ReasonKind.STORAGE_CHANGED: f"{STORAGE}test_storage_that_changed_during_a_run_is_not_compared",
     StorageKind.ONE_DISK: "analysis/test_cautions.py::test_folders_on_one_disk_are_no_two_devices",
     **dict.fromkeys(
-        (ValidityKind.DRIVER_OVERHEAD, ValidityKind.EXECUTOR_CPU, ValidityKind.LATE_STARTS),
+        (DriverKind.OVERHEAD, DriverKind.EXECUTOR_CPU, DriverKind.LATE_STARTS),
         f"{VALID}test_a_driver_that_holds_the_load_back_is_found",
     ),
     CurveKind.KNOWN: f"{CURVE}test_a_curve_that_jumps_between_its_sizes_is_not_known",
@@ -816,7 +817,7 @@ ELSEWHERE: dict[Kind, str] = {
     QueryKind.FIGURE: f"{QUERIES}test_an_emulated_device_is_not_held_against_a_real_one",
     ValidityKind.FOREIGN_IO: f"{VALID}test_foreign_reads_make_a_step_invalid_when_they_matter",
     ValidityKind.FOREIGN_CPU: f"{VALID}test_the_run_s_own_wait_for_cpus_is_no_fault",
-    ValidityKind.LITTLES_LAW: f"{VALID}test_littles_law_that_does_not_close_is_said",
+    DriverKind.LITTLES_LAW: f"{VALID}test_littles_law_that_does_not_close_is_said",
     ValidityKind.NOT_CONNECTED: f"{VALID}test_users_who_still_log_in_are_missing_and_not_the_drivers_overhead",
     ValidityKind.TRANSACTIONS_FAILED: f"{VALID}test_errors_are_kept_and_many_failures_invalidate",
     ValidityKind.SERVER_STARTED: "analysis/test_server_lost.py::test_one_that_started_before_is",

@@ -6,12 +6,12 @@ from support.manifests import a_manifest
 from support.synthetic_loads import LoadsStep, alone_and_together, make_loads_run
 from support.tables import get, put
 
+from stallmark.analysis.driver_bound import DriverKind, driver_bound
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.loads import summarise_loads
 from stallmark.analysis.read.throughput import read_load
 from stallmark.analysis.read.times import Interval
 from stallmark.analysis.step_summary import LawKind, NoteKind, StepSummary
-from stallmark.analysis.validity import ValidityKind, driver_bound
 from stallmark.record.reader import LoadRecord, Record
 from stallmark.record.writer import RecordWriter
 
@@ -115,6 +115,6 @@ def test_loads_that_share_an_executor_share_its_core(tmp_path):
     for name in ("bank", "mail"):
         load = read_load(LoadRecord(Record(writer.folder), name), 10, [interval])
         assert set(load.users[0]["cpu_us"]) == {980_000} and set(load.users[0]["running"]) == {5.0}
-        [finding] = [one for one in driver_bound(load, interval, "fixed") if one.kind is ValidityKind.EXECUTOR_CPU]
+        [finding] = [one for one in driver_bound(load, interval, "fixed") if one.kind is DriverKind.EXECUTOR_CPU]
         assert finding.facts["share"] == pytest.approx(0.98)
     assert 1 not in read_load(LoadRecord(Record(writer.folder), "bank"), 10, [interval]).users

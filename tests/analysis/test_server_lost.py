@@ -11,6 +11,7 @@ from support.synthetic import make_run
 from support.synthetic_steps import STEADY, WAITS, only_step
 from support.tables import get, put
 
+from stallmark.analysis.driver_bound import DriverKind
 from stallmark.analysis.step_summary import NoteKind, StepSummary
 from stallmark.analysis.validity import ValidityKind
 from stallmark.stats.thresholds import LOST_WITHIN_S
@@ -105,7 +106,7 @@ def test_a_server_that_was_lost_in_the_warm_up_and_did_not_come_back_is_not_judg
     step = broken(folder, (2, STEADY.users))
     [fact] = facts_of(step.validity.invalid, ValidityKind.CONNECTIONS_LOST)
     assert fact["lost"] == STEADY.users and not is_judged(step)
-    assert not facts_of(step.validity.invalid, ValidityKind.DRIVER_OVERHEAD)
+    assert not facts_of(step.validity.invalid, DriverKind.OVERHEAD)
 
 
 def test_one_that_came_back_before_the_interval_is(folder: Path):

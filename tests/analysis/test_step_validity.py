@@ -11,6 +11,7 @@ from support.synthetic import make_run
 from support.synthetic_steps import STEADY, step_of
 
 from stallmark.analysis.cautions import CautionKind, cautions
+from stallmark.analysis.driver_bound import DriverKind
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.read.counters import Delta
 from stallmark.analysis.read.io import Io
@@ -100,15 +101,15 @@ def test_littles_law_that_does_not_close_is_said(steady):
     validity = summarise([Record(steady)]).steps[0].validity
     assert not validity.invalid and not validity.driver_bound
     (found,) = summarise([Missing(steady)]).steps[0].validity.invalid
-    assert found.kind == ValidityKind.LITTLES_LAW and found.facts["users"] == pytest.approx(30)
+    assert found.kind == DriverKind.LITTLES_LAW and found.facts["users"] == pytest.approx(30)
 
 
 @pytest.mark.parametrize(
     ("change", "kind", "facts"),
     [
-        ({"overhead_share": 0.09}, ValidityKind.DRIVER_OVERHEAD, {"machine": 0, "share": 0.09}),
-        ({"executor_cpu": 0.95}, ValidityKind.EXECUTOR_CPU, {"machine": 0, "share": 0.95}),
-        ({"lag_ms": 6.0}, ValidityKind.LATE_STARTS, {"late_ms": 6.0}),
+        ({"overhead_share": 0.09}, DriverKind.OVERHEAD, {"machine": 0, "share": 0.09}),
+        ({"executor_cpu": 0.95}, DriverKind.EXECUTOR_CPU, {"machine": 0, "share": 0.95}),
+        ({"lag_ms": 6.0}, DriverKind.LATE_STARTS, {"late_ms": 6.0}),
     ],
 )
 def test_a_driver_that_holds_the_load_back_is_found(tmp_path, change, kind, facts):
@@ -185,8 +186,8 @@ def test_the_load_machine_that_holds_the_load_back_is_named(steady):
 
     (step,) = summarise([OfTwoMachines(steady)]).steps
     assert [(one.kind, one.facts["machine"]) for one in step.validity.driver_bound] == [
-        (ValidityKind.DRIVER_OVERHEAD, 2),
-        (ValidityKind.EXECUTOR_CPU, 2),
+        (DriverKind.OVERHEAD, 2),
+        (DriverKind.EXECUTOR_CPU, 2),
     ]
 
 
@@ -195,7 +196,7 @@ def test_idle_users_of_an_open_loop_are_not_overhead(tmp_path):
     step = step_of(tmp_path, truth)
     assert step.validity.driver_bound == [] and step.validity.invalid == []
     late = step_of(tmp_path / "late", replace(truth, lag_ms=4.0))
-    assert [one.kind for one in late.validity.driver_bound] == [ValidityKind.LATE_STARTS]
+    assert [one.kind for one in late.validity.driver_bound] == [DriverKind.LATE_STARTS]
 
 
 def test_errors_are_kept_and_many_failures_invalidate(tmp_path):

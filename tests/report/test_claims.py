@@ -19,11 +19,11 @@ from support.terminal import printed
 
 from stallmark.analysis.compare.summary import PairKind, Verdict
 from stallmark.analysis.compare.verdicts import compare_runs
+from stallmark.analysis.driver_bound import DriverKind
 from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.finding import ExperimentKind, Finding, caution
 from stallmark.analysis.rules import fail_rule
 from stallmark.analysis.run import RunSummary
-from stallmark.analysis.validity import ValidityKind
 from stallmark.record.devices import DeviceLabel
 from stallmark.report.comparison import summary_for_a_ticket
 from stallmark.report.experiment import experiment_in_json
@@ -75,7 +75,7 @@ def runs_of(sound: RunSummary, variants: list[Variant], axis: str) -> list[RunSu
             run = one_run(sound, name, one.tps * (1, 0.98, 1.03)[(repeat + number) % 3], len(runs) + 1, repeat)
             step: dict[str, Any] = {"reads_per_transaction": one.reads, "cpu_busy_share": 0.2}
             step |= {"foreign_cpu_share": 0.0, "foreign_io_share": 0.0, "invalid": [], "steadiness": None}
-            step["driver_bound"] = [caution(ValidityKind.EXECUTOR_CPU, machine=0, share=0.97)] if one.bound else []
+            step["driver_bound"] = [caution(DriverKind.EXECUTOR_CPU, machine=0, share=0.97)] if one.bound else []
             step["emulated_roles"] = ("data",) if one.emulated else ()
             if axis == "device":
                 step["device"] = DeviceLabel(f"disk {name}", one.emulated)

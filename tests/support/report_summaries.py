@@ -7,6 +7,7 @@ import numpy as np
 
 from stallmark.analysis.bottleneck import device_verdict
 from stallmark.analysis.cautions import CautionKind
+from stallmark.analysis.driver_bound import DriverKind
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import ExperimentKind, Finding, caution, info, invalid
 from stallmark.analysis.read.server_summary import IoSummary
@@ -25,7 +26,7 @@ MIB = 1 << 20
 EMULATED = DeviceLabel("8 spindles, 4 ms", emulated=True)
 VDA, NVME = DeviceLabel("vda", emulated=False), DeviceLabel("nvme0n1", emulated=False)
 WAITS = {"io": 0.84, "wal": 0.06, "lock": 0.04, "cpu": 0.03, "client": 0.02, "other": 0.01}
-DRIVER_BOUND = caution(ValidityKind.EXECUTOR_CPU, machine=0, share=0.95)
+DRIVER_BOUND = caution(DriverKind.EXECUTOR_CPU, machine=0, share=0.95)
 FOREIGN_IO = invalid(ValidityKind.FOREIGN_IO, share=0.2, with_writes=False)
 PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9", "max")
 

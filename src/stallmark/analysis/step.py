@@ -7,6 +7,7 @@ import numpy as np
 
 from stallmark.analysis.attribution import accounted_cores, divide_data_file_io, divide_io
 from stallmark.analysis.bottleneck import IS_BOTTLENECK, DeviceKind, StepFigures, analyse_bottleneck, device_verdict
+from stallmark.analysis.driver_bound import driver_bound
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.probe_comparison import compare_step_with_probe
 from stallmark.analysis.read.active_set import active_set, flash_use
@@ -49,7 +50,6 @@ from stallmark.analysis.step_summary import (
 )
 from stallmark.analysis.validity import (
     by_hand,
-    driver_bound,
     foreign_cpu_share,
     foreign_share,
     invalid_findings,

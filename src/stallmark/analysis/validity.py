@@ -1,5 +1,4 @@
-"""The reasons why a step is invalid: the server was lost, counters are missing, other programs used the server, or the
-driver was the bottleneck."""
+"""The reasons why a step is invalid: the server was lost, counters are missing, or other programs used the server."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -7,6 +6,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from stallmark.analysis.driver_bound import little_gap
 from stallmark.analysis.finding import Finding, Kind, invalid
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.io import Io, OwnCpu, cpu_of_run, host_cpu
@@ -21,17 +21,12 @@ from stallmark.record.reader import Record
 from stallmark.stats.thresholds import (
     CPU_DELAY,
     CPU_LIMITS,
-    DRIVER_OVERHEAD,
-    EXECUTOR_CPU,
     FAILED,
     FOREIGN_BUSY,
     FOREIGN_CPU,
     FOREIGN_FLOOR_PER_S,
     FOREIGN_IO,
     GAP_S,
-    LAG_FLOOR_MS,
-    LAG_SHARE,
-    LITTLE,
     LOST_WITHIN_S,
     NOT_CONNECTED,
     UNCOVERED,
@@ -54,11 +49,7 @@ class ValidityKind(Kind):
     FOREIGN_CPU = "foreign_cpu"
     NOT_CONNECTED = "users_not_connected"
     TRANSACTIONS_FAILED = "transactions_failed"
-    LITTLES_LAW = "littles_law"
     STORAGE_ERROR = "storage_error"
-    DRIVER_OVERHEAD = "driver_overhead"
-    EXECUTOR_CPU = "executor_cpu"
-    LATE_STARTS = "late_starts"
 
 
 class CounterSource(StrEnum):
@@ -286,69 +277,3 @@ def _delays(manifest: Manifest, load: Load, interval: Interval, busy: float, own
         return busy >= CPU_LIMITS
     spent_s = float(interval.select(load.all("service_us")).sum()) / 1e6
     return own.server_run_delay_s / own.seconds > CPU_DELAY * spent_s / interval.seconds
-
-
-def driver_bound(load: Load, interval: Interval, arrivals: str, *, answered: bool = True) -> Iterator[Finding]:
-    """Yield the ways in which the driver limited the load in this interval; none if it did not.
-
-    In a closed loop every moment of a user is think time or inside a call. The rest is the driver's overhead, unless
-    the server was lost or a call never ended (`answered` is false): then users waited for the server. A late start
-    lengthens the user's cycle by its delay. In an open loop idle users wait for arrivals, so only the start delay of
-    free users counts, compared with the latency that includes it. `machine` of a finding is the number of the load
-    machine, 0 if there was only one.
-    """
-    for machine, executors in sorted(load.executors.items()):
-        running = float(interval.select(load.user_sum("running", machine)).sum()) * 1e6
-        if arrivals == "closed" and running and answered:
-            used = float(interval.select(_used_us(load, machine)).sum())
-            if (overhead := 1 - used / running) > DRIVER_OVERHEAD:
-                yield invalid(ValidityKind.DRIVER_OVERHEAD, machine=machine, share=overhead)
-        cpu = max(float(interval.select(load.users[executor]["cpu_us"]).mean()) / 1e6 for executor in executors)
-        if cpu > EXECUTOR_CPU:
-            yield invalid(ValidityKind.EXECUTOR_CPU, machine=machine, share=cpu)
-    done = float(interval.select(load.users_sum("committed") + load.users_sum("rolled_back")).sum())
-    if done:
-        late_ms = float(interval.select(load.user_sum("lag_us")).sum()) / done / 1000
-        latency_ms = float(interval.select(load.users_sum("latency_us")).sum()) / done / 1000
-        think_ms = (
-            float(interval.select(load.user_sum("think_us")).sum()) / done / 1000 if arrivals == "closed" else 0.0
-        )
-        if late_ms > max(LAG_SHARE * (latency_ms + think_ms), LAG_FLOOR_MS):
-            yield invalid(ValidityKind.LATE_STARTS, late_ms=late_ms, latency_ms=latency_ms, think_ms=think_ms)
-
-
-def little_gap(load: Load, interval: Interval) -> Finding | None:
-    """Return the gap in users ≈ TPS × (latency + think time) in a closed loop, or None if the two sides agree."""
-    running = load.user_sum("running")
-    users = float(interval.select(running).mean())
-    if not users:
-        return None
-    spent_us = load.users_sum("latency_us") + load.user_sum("think_us")
-    accounted = float(interval.select(spent_us).mean()) / 1e6
-    spread_us, left_us = _spread_back(spent_us, running * 1e6)
-    passed = float(interval.select(spread_us).mean()) / 1e6
-    # Either way of counting may close: calls that end after the interval make the first too small, calls from before it
-    # make the second too large.
-    if min(abs(accounted / users - 1), abs(passed / users - 1) + left_us / running.sum() / 1e6) <= LITTLE:
-        return None
-    return invalid(ValidityKind.LITTLES_LAW, users=users, accounted_users=accounted)
-
-
-def _used_us(load: Load, machine: int) -> np.ndarray:
-    """Return the users' time per second that was think time or inside a call."""
-    used_us = load.user_sum("busy_us", machine) + load.user_sum("think_us", machine)
-    return _spread_back(used_us, load.user_sum("running", machine) * 1e6)[0]
-
-
-def _spread_back(spent_us: np.ndarray, users_us: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return time by the second in which it passed, and the rest for which no earlier second has room.
-
-    Time is counted in the second in which a call ended. Time beyond the users' time in a second belongs to the seconds
-    before: a call of many seconds, such as one that ends after an interval, must not pass for an idle user. With one
-    user, 0, 0 and 3 seconds counted become 1, 1 and 1.
-    """
-    over = np.cumsum((spent_us - users_us)[::-1])
-    left = np.append(
-        (over - np.minimum(np.minimum.accumulate(over), 0.0))[::-1], 0.0
-    )  # excess that each second passes to the one before
-    return spent_us + left[1:] - left[:-1], float(left[0])

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from stallmark.analysis.driver_bound import DriverKind
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.service_level import LevelOutcome, ServiceLevelKind
 from stallmark.analysis.validity import CounterSource, ValidityKind
@@ -224,18 +225,18 @@ SENTENCES: Mapping[Kind, str] = {
         "{connected_users:number} of {users} users were connected on average while this step was measured. If the "
         "others were still logging in, a longer warm-up gives them time."
     ),
-    ValidityKind.LITTLES_LAW: NameFirst(
+    DriverKind.LITTLES_LAW: NameFirst(
         "Little’s law does not hold: {users:number} users were running, but throughput times latency and think time "
         "accounts for {accounted_users:number}."
     ),
     ValidityKind.STORAGE_ERROR: (
         "The server’s error log reports trouble with its storage: {text:as_reason} (error {error})."
     ),
-    ValidityKind.DRIVER_OVERHEAD: (
+    DriverKind.OVERHEAD: (
         "The driver was the bottleneck: users{machine:on_machine} spent {share:percent} of their time neither thinking "
         "nor in a call."
     ),
-    ValidityKind.EXECUTOR_CPU: (
+    DriverKind.EXECUTOR_CPU: (
         "The driver was the bottleneck: an executor{machine:on_machine} used {share:percent} of a CPU core."
     ),
     ServiceLevelKind.READS_NOT_KNOWN: "Not known: {why:clause}.",
@@ -295,7 +296,7 @@ def _(share: float, transaction: str = "", said: str = "", code: str = "") -> st
     return f"{percent(share)} of the transactions failed; latencies are those of the others.{words}"
 
 
-@says(ValidityKind.LATE_STARTS)
+@says(DriverKind.LATE_STARTS)
 def _(late_ms: float, latency_ms: float, think_ms: float = 0.0) -> str:
     think = f" and a think time of {number(think_ms)} ms" if think_ms else ""
     return (
@@ -323,7 +324,7 @@ MARKS: Mapping[Kind, str] = {
     ValidityKind.BY_HAND: "by hand",
     ValidityKind.SERVER_STARTED: "server lost",
     ValidityKind.CONNECTIONS_LOST: "server lost",
-    ValidityKind.DRIVER_OVERHEAD: "driver-bound",
-    ValidityKind.EXECUTOR_CPU: "driver-bound",
-    ValidityKind.LATE_STARTS: "driver-bound",
+    DriverKind.OVERHEAD: "driver-bound",
+    DriverKind.EXECUTOR_CPU: "driver-bound",
+    DriverKind.LATE_STARTS: "driver-bound",
 }
