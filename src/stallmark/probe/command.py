@@ -142,6 +142,7 @@ class ProbesOfScenario(OwnExperiment):
             runner.run()
 
 
+# It adds no option to `run`: the scenario alone decides.
 @click.command()
 def scenarios() -> ProbesOfScenario:
     return ProbesOfScenario()
