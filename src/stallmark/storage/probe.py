@@ -1,7 +1,4 @@
-"""A probe: raw storage, measured without a database for its rates, its saturation, and changes over time.
-
-Steps of raw I/O on a file are measured, sure to reach the intended device.
-"""
+"""Steps of raw I/O on a file, measured on the storage that was meant: of a probe alone, and of those around runs."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
