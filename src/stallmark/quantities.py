@@ -125,7 +125,7 @@ def parse_seconds(value: Any) -> float:
 
 
 def _as_text(value: Any) -> str:
-    """Return what was written for a quantity; an empty value in YAML is None."""
+    """Return the text of a quantity. An empty value in YAML is None."""
     return "" if value is None else str(value).strip()
 
 
