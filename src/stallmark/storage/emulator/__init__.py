@@ -148,19 +148,19 @@ def _require_flash(name: str, flash: FlashCache | FlashTier) -> None:
     _require_whole(f"{name}.channels", flash.channels, 1, layout.MAX_CHANNELS)
 
 
-def _shown(value: object) -> str:
+def _in_words(value: object) -> str:
     return "empty" if value is None else repr(value)
 
 
 def _require_whole(name: str, value: object, low: int, high: int) -> None:
     if type(value) is not int or not low <= value <= high:
-        raise ValueError(f"{name} must be a whole number from {low:,} to {high:,}, not {_shown(value)}.")
+        raise ValueError(f"{name} must be a whole number from {low:,} to {high:,}, not {_in_words(value)}.")
 
 
 def _require_number(name: str, value: object, low: float, high: float) -> None:
     # NaN fails the comparison, too.
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise ValueError(f"{name} must be a number from {low:,} to {high:,}, not {_shown(value)}.")
+        raise ValueError(f"{name} must be a number from {low:,} to {high:,}, not {_in_words(value)}.")
 
 
 DISK_SHELF = ArrayModel(spindles=12, rpm=10_000, seek_ms=4, sync_ms=0, mb_per_s=150)
