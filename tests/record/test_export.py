@@ -146,15 +146,35 @@ def test_a_failed_export_leaves_the_folder_as_it_was(tmp_path: Path):
     assert CliRunner().invoke(main, command).exit_code == 0
 
 
-def test_records_of_one_place_are_refused_before_any_is_written(tmp_path: Path):
+def test_a_failed_export_of_several_records_leaves_none(tmp_path: Path):
+    """Neither the first record, if the second is damaged, nor anything if a folder is not empty."""
+    runs = [make(tmp_path / "runs" / name) for name in ("01-a", "02-b")]
+    whole = (runs[1] / "transactions.parquet").read_bytes()
+    command = ["export", *map(str, runs), "--csv", str(tmp_path / "csv")]
+    (runs[1] / "transactions.parquet").write_bytes(b"\0" * len(whole))
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 3 and not done.stdout and "is damaged" in " ".join(done.stderr.split())
+    assert not [path for path in (tmp_path / "csv").rglob("*") if path.is_file()]
+    (runs[1] / "transactions.parquet").write_bytes(whole)
+    (other := tmp_path / "csv" / "runs" / "02-b" / "mine").parent.mkdir(exist_ok=True)
+    other.touch()
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 3 and "02-b is not empty" in " ".join(done.stderr.split())
+    assert [path for path in (tmp_path / "csv").rglob("*") if path.is_file()] == [other]
+    other.unlink()
+    assert CliRunner().invoke(main, command).exit_code == 0
+    assert {path.parent.name for path in (tmp_path / "csv").glob("runs/*/columns.csv")} == {"01-a", "02-b"}
+
+
+def test_records_with_one_name_are_told_apart_by_the_folders_above(tmp_path: Path):
     profiles = []
     for machine in "ab":
         (tmp_path / machine / "shop").mkdir(parents=True)
         imported(tmp_path / machine / "shop")
         profiles.append(str(tmp_path / machine / "shop" / "profile"))
     done = CliRunner().invoke(main, ["export", *profiles, "--csv", str(tmp_path / "csv")])
-    assert done.exit_code == 3 and "would both be written to" in " ".join(done.stderr.split())
-    assert not (tmp_path / "csv").exists()
+    assert done.exit_code == 0
+    assert all((tmp_path / "csv" / machine / "shop" / "profile" / "columns.csv").exists() for machine in "ab")
 
 
 def test_tables_are_not_written_to_standard_output(tmp_path: Path, monkeypatch):

@@ -22,7 +22,6 @@ from stallmark.errors import StallmarkError, WrongOption
 from stallmark.redact import spreadsheet
 
 if TYPE_CHECKING:
-    from stallmark.record.reader import TableFolder
     from stallmark.record.sql import Answer
 
 
@@ -73,20 +72,13 @@ def _export_metrics(runs: tuple[Path, ...], target: str) -> None:
 def _export_tables(runs: tuple[Path, ...], folder: Path) -> None:
     from stallmark.record.export import export as write
     from stallmark.record.profile_tables import find_table_folders
+    from stallmark.record.reader import by_name
 
     if str(folder) == STANDARD_OUTPUT:
         raise WrongOption("- is standard output, and tables need a folder: name one with --csv.")
     records = find_table_folders(runs)
-    targets: dict[Path, TableFolder] = {}
-    for record in records:
-        place = record.folder.resolve()
-        target = folder / place.parent.name / place.name if len(records) > 1 else folder
-        if (other := targets.setdefault(target, record)) is not record:
-            raise StallmarkError(
-                f"{other.folder} and {record.folder} would both be written to {target}: export each by itself."
-            )
-    for target, record in targets.items():
-        files = write(record, target)
+    several = {folder / name: record for name, record in by_name(records, parts=2).items()}
+    for target, files in write(several if len(records) > 1 else {folder: records[0]}).items():
         print_markup(out, escape(f"{target}: {len(files)} files"))
 
 

@@ -5,7 +5,7 @@ file of their own, a row for each bucket: `transactions.latency.csv`.
 """
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,24 +22,26 @@ from stallmark.redact import FIGURE, FORMULA
 COLUMNS = "columns.csv"
 
 
-def export(record: TableFolder, folder: Path) -> list[Path]:
-    """Write every table of the record into `folder`, with its manifest; return the files.
+def export(records: Mapping[Path, TableFolder]) -> dict[Path, list[Path]]:
+    """Write every table of each record into its folder, with its manifest; return the files of each folder.
 
-    Raise StallmarkError if the folder is not empty: its files could be taken for this record's. If a table is damaged
-    or the disk is full, the folder is left empty.
+    Raise StallmarkError if a folder is not empty: its files could be taken for this record's. If a table is damaged
+    or the disk is full, all folders are left empty.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    if any(folder.iterdir()):
-        raise StallmarkError(f"{folder} is not empty: name another folder.")
+    for folder in records:
+        if folder.exists() and any(folder.iterdir()):
+            raise StallmarkError(f"{folder} is not empty: name another folder.")
     try:
-        return list(_export(record, folder))
+        return {folder: list(_export(record, folder)) for folder, record in records.items()}
     except BaseException:
-        for file in folder.iterdir():
-            file.unlink()
+        for folder in records:
+            for file in folder.glob("*"):
+                file.unlink()
         raise
 
 
 def _export(record: TableFolder, folder: Path) -> Iterator[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
     described: list[tuple[str, pa.Field]] = []
     for name in record.tables():
         schema = _with_units(name, record.schema(name))

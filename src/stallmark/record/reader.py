@@ -359,6 +359,19 @@ def _identity(record: Record) -> Any:
     return made.experiment, made.sequence, made.started
 
 
+def by_name(records: Sequence[TableFolder], parts: int = 1) -> dict[str, TableFolder]:
+    """Return the records by the names of their folders. A name has as many parts of the path as make it different from
+    all others, and no fewer than `parts`."""
+    folders = [record.folder.resolve() for record in records]
+    # Without the root, so that each name can be a path within a folder.
+    paths = [[*filter(None, [folder.drive.strip(":\\")]), *folder.parts[1:]] for folder in folders]
+    for length in range(parts, max(map(len, paths)) + 1):
+        names = ["/".join(path[-length:]) for path in paths]
+        if len(set(names)) == len(records):
+            break
+    return dict(zip(names, records, strict=True))
+
+
 def recorded_seconds(record: Record) -> int:
     """Return the whole seconds that the record holds.
 

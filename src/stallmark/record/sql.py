@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.processes import temporary_name
-from stallmark.record.reader import Record, TableFolder
+from stallmark.record.reader import Record, TableFolder, by_name
 from stallmark.record.schema import ROWS_AT_ONCE, STEPS
 from stallmark.stopping import hearing
 
@@ -92,7 +92,7 @@ def _column(batch: pa.RecordBatch, field: pa.Field, run: str) -> pa.Array:
 def answer(records: Sequence[TableFolder], statement: str) -> Iterator[Answer]:
     """Yield the answer to a SELECT over the tables of the records. Raise StallmarkError for anything else, and for a
     table that is not as it was written."""
-    runs = _by_name(records)
+    runs = by_name(records)
     by_table: dict[str, dict[str, TableFolder]] = {}
     for run, record in runs.items():
         for name in record.tables():
@@ -138,19 +138,6 @@ def _connected(folder: Path) -> duckdb.DuckDBPyConnection:
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection
-
-
-def _by_name(records: Sequence[TableFolder]) -> dict[str, TableFolder]:
-    """Return the records by the names of their folders, with as much of the path as makes them different."""
-    folders = [record.folder.resolve() for record in records]
-    spellings = (
-        [folder.name for folder in folders],
-        [f"{folder.parent.name}/{folder.name}" for folder in folders],
-        [str(folder) for folder in folders],
-    )
-    # The shortest spelling that is different for every record.
-    names = next(spelling for spelling in spellings if len(set(spelling)) == len(records))
-    return dict(zip(names, records, strict=True))
 
 
 def _steps(runs: Mapping[str, TableFolder]) -> pa.Table:
