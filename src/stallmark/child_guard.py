@@ -48,6 +48,7 @@ def main() -> int:
     for number, grace_s in order["ends"]:
         if program.poll() is None:
             program.send_signal(number)
+            program.send_signal(signal.SIGCONT)  # a program that was stopped obeys no signal but SIGKILL
             with suppress(subprocess.TimeoutExpired):
                 program.wait(grace_s)
     if told_to_end:

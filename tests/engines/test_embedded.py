@@ -1,5 +1,6 @@
 """The embedded server: made, moved, capped, restored; nobody else's is touched, and none is left behind."""
 
+import json
 import os
 import re
 import resource
@@ -538,3 +539,23 @@ def test_a_guard_that_waits_for_its_order_ends_when_it_is_told_to():
             guard.wait(timeout=1)  # it has begun to wait
         guard.terminate()
         assert guard.wait(timeout=60) == -signal.SIGTERM
+
+
+def test_a_guard_ends_a_program_that_was_stopped():
+    ends = [(signal.SIGINT, 30), (signal.SIGQUIT, None)]
+    order = {"argv": ["sleep", "600"], "environment": {}, "log": None, "ends": ends}
+    with subprocess.Popen(GUARD, stdin=subprocess.PIPE) as guard:
+        assert guard.stdin
+        guard.stdin.write(json.dumps(order).encode() + b"\n")
+        guard.stdin.flush()
+
+        def started() -> psutil.Process | None:
+            return next((child for child in psutil.Process(guard.pid).children() if child.name() == "sleep"), None)
+
+        (program := eventually(started, "the program")).suspend()
+        guard.stdin.close()
+        try:
+            assert guard.wait(timeout=40) == 128 + signal.SIGINT
+        finally:
+            with suppress(psutil.NoSuchProcess):
+                program.kill()

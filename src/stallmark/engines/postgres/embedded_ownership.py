@@ -121,6 +121,7 @@ def end_leftover(data: Path) -> None:
         return
     for how, within_s in ((signal.SIGINT, 30), (signal.SIGQUIT, 10)):
         process.send_signal(how)
+        process.resume()  # a server that was stopped obeys neither
         try:
             process.wait(within_s)
             return
