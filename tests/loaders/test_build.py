@@ -8,6 +8,7 @@ import psutil
 import pyarrow as pa
 import pytest
 from support.building import ROWS, SCALE, SEED, checksums, copy_of, loaders_of, make, stop
+from support.embedded_servers import copied
 
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded_server import EmbeddedServer
@@ -143,10 +144,8 @@ def test_a_database_of_an_older_stallmark_is_refused(built: Built) -> None:
         make(database)
 
 
-@pytest.mark.server
-def test_a_new_load_ends_the_copy_of_what_was_there_before(tmp_path: Path) -> None:
-    server = EmbeddedServer(tmp_path / "server")
-    try:
+def test_a_new_load_ends_the_copy_of_what_was_there_before(template: Path) -> None:
+    with copied(template) as server:
         database = EmbeddedEngine(server, "bank")
         make(database)
         database.backup.keep("the first")
@@ -156,8 +155,6 @@ def test_a_new_load_ends_the_copy_of_what_was_there_before(tmp_path: Path) -> No
         with pytest.raises(KeyboardInterrupt):
             make(database, progress=stop)
         assert database.backup.label() is None
-    finally:
-        server.close()
 
 
 def test_tables_of_somebody_else_are_refused(database: EmbeddedEngine) -> None:

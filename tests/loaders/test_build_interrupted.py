@@ -10,6 +10,7 @@ from subprocess import PIPE
 import psutil
 import pytest
 from support.building import SEED, TELLERS, checksums, loader_sessions, loaders_of, make, make_tables
+from support.embedded_servers import copied
 from support.waiting import eventually
 
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
@@ -140,23 +141,20 @@ def test_the_servers_reason_is_told(database: EmbeddedEngine) -> None:
         make(database, workers=1, part=TELLERS, progress=break_it)
 
 
-@pytest.mark.server
-def test_a_server_that_goes_away_is_told(tmp_path: Path) -> None:
-    server, scale = EmbeddedServer(tmp_path / "server"), {"branches": 2}
-    database = EmbeddedEngine(server, "lost")
+def test_a_server_that_goes_away_is_told(template: Path) -> None:
+    scale = {"branches": 2}
+    with copied(template) as server:
+        database = EmbeddedEngine(server, "lost")
 
-    def stop(progress: BuildProgress) -> None:
-        if progress.rows:
-            server.stop()
+        def stop(progress: BuildProgress) -> None:
+            if progress.rows:
+                server.stop()
 
-    try:
         with pytest.raises(StallmarkError, match=r"Loading (branches|tellers), batch 0, failed: .*continues"):
             make(database, scale, workers=1, progress=stop)
         server.start()
         assert make(database, scale, workers=1).outcome == "continued"
         assert checksums(database)["accounts"][0] == 200_000
-    finally:
-        server.close()
 
 
 def test_leaving_the_pool_ends_it(database: EmbeddedEngine) -> None:

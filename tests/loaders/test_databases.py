@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.schema import Index
 from support.building import SEED, checksums
+from support.embedded_servers import copied
 from support.mssql_server import answering, engine_at, says_it_is
 from support.tds.answers import Count, Rows
 from support.tds.datatypes import BIT, nvarchar
@@ -158,10 +159,8 @@ def test_room_for_all_is_there_before_the_first_is_begun(embedded_server, monkey
     assert ledger.is_empty(engine)
 
 
-@pytest.mark.server
-def test_a_copy_brings_back_every_database(tmp_path: Path):
-    server = EmbeddedServer(tmp_path / "kept")
-    try:
+def test_a_copy_brings_back_every_database(template: Path):
+    with copied(template) as server:
         engine = on(server, "kept")
         databases.build(engine, EACH, SCALE, SEED, workers=1)
         [holder] = engines.copied(engine)
@@ -173,8 +172,6 @@ def test_a_copy_brings_back_every_database(tmp_path: Path):
         holder.backup.restore()
         assert {part.name: checksums(engine.database_of(part.name), part) for part in EACH.parts} == before
         assert not ledger.read(engine).driven and ledger.read(engine).label == holder.backup.label()
-    finally:
-        server.close()
 
 
 def test_all_of_one_database_is_dropped(embedded_server):

@@ -7,6 +7,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.dialects import mssql, postgresql
 from sqlalchemy.schema import CreateTable
+from support.embedded_servers import copied
 from support.mssql_server import answering, engine_at, rows, says_it_is
 from support.tds.answers import Count, Error, Rows
 from support.tds.datatypes import BIT, INT, nvarchar
@@ -14,7 +15,6 @@ from support.tds.script import Script
 from support.tds.tokens import Column
 
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.schema import ddl, deploy
 from stallmark.schema.bank import tables as bank
@@ -193,10 +193,8 @@ def test_rows_are_searched_only_where_they_are_the_reason(number: int, is_search
     assert ("same email, the first email a@b (3 rows)" in str(failure.value)) == is_searched
 
 
-@pytest.mark.server
-def test_a_server_that_is_gone_during_the_end_of_a_build_is_told(tmp_path) -> None:
-    server = EmbeddedServer(tmp_path / "server")
-    try:
+def test_a_server_that_is_gone_during_the_end_of_a_build_is_told(template) -> None:
+    with copied(template) as server:
         database = EmbeddedEngine(server, "lost")
         with (
             pytest.raises(StallmarkError, match=r"^Finishing .* failed: No connection .*right\? What was done is kept"),
@@ -205,8 +203,6 @@ def test_a_server_that_is_gone_during_the_end_of_a_build_is_told(tmp_path) -> No
         ):
             server.stop()
             finish(database, shop())
-    finally:
-        server.close()
 
 
 def test_taking_apart_leaves_the_original_whole() -> None:

@@ -11,13 +11,13 @@ import pytest
 from support import sql_server
 from support.answers import values
 from support.canonical import checksums
+from support.embedded_servers import copied, postmaster
 from support.kept_databases import bring_back, drop_procedures, kept_database
 from support.waiting import eventually
 
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.loaders.load import build
 from stallmark.loaders.mail import LOADER
@@ -115,11 +115,9 @@ def test_both_engines_answer_the_same_and_hold_the_same_rows(context: Context) -
 SCALE = LOADER.scale({"mailboxes": 3, "messages": 20})
 
 
-@pytest.mark.server
-def test_a_killed_server_loses_nothing(tmp_path: Path, context: Context) -> None:
-    server = EmbeddedServer(tmp_path / "server")
-    engine = EmbeddedEngine(server, "mail")
-    try:
+def test_a_killed_server_loses_nothing(template: Path, context: Context) -> None:
+    with copied(template) as server:
+        engine = EmbeddedEngine(server, "mail")
         build(engine, WORKLOAD, SCALE, 1, workers=1)
         committed, unknown, lock = Counter[str](), Counter[str](), threading.Lock()
         before = {kind.name: int(engine.query(sql)[0][0]) for kind, sql in WORKLOAD.users.counted.items()}
@@ -143,18 +141,15 @@ def test_a_killed_server_loses_nothing(tmp_path: Path, context: Context) -> None
         for user in users:
             user.start()
         eventually(lambda: sum(committed.values()) > 200)
-        postmaster = int((tmp_path / "server" / "data" / "postmaster.pid").read_text().splitlines()[0])
         backends = [pid for (pid,) in engine.query("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")]
-        for pid in (postmaster, *backends):
+        for pid in (postmaster(server).pid, *backends):
             os.kill(pid, signal.SIGKILL)
         for user in users:
             user.join()
         engine.close()
-        engine = EmbeddedEngine(EmbeddedServer(tmp_path / "server"), "mail")
+        engine = EmbeddedEngine(server, "mail")
         after = {kind.name: int(engine.query(sql)[0][0]) for kind, sql in WORKLOAD.users.counted.items()}
         for name in before:
             assert committed[name] <= after[name] - before[name] <= committed[name] + unknown[name], name
         broken = [found for found in checks.run(engine, WORKLOAD, SCALE, driven=True) if found.holds is False]
         assert broken == []
-    finally:
-        engine.close()
