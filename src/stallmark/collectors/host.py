@@ -50,13 +50,13 @@ class Host(Collector):
         [
             column("user_s", pa.float64(), "CPU time of programs since the start of the machine"),
             column("system_s", pa.float64(), "CPU time of the kernel, interrupts included"),
-            column("iowait_s", pa.float64(), "idle while I/O was under way; Linux only"),
+            column("iowait_s", pa.float64(), "idle while a task waited for I/O, but by libaio; Linux only"),
             column("idle_s", pa.float64(), "idle time"),
             column("steal_s", pa.float64(), "taken by the hypervisor; Linux only"),
             column("cores", pa.int32(), "of the machine", "cores"),
             column("available_bytes", pa.int64(), "memory available now"),
             column("cpu_stalled_s", pa.float64(), "any task was waiting for a CPU; null where it is not counted"),
-            column("io_stalled_s", pa.float64(), "any task was waiting for I/O; null where it is not counted"),
+            column("io_stalled_s", pa.float64(), "any task waited for I/O, but by libaio; null if it is not counted"),
         ]
     )
 
