@@ -72,7 +72,7 @@ def _export_metrics(runs: tuple[Path, ...], target: str) -> None:
 def _export_tables(runs: tuple[Path, ...], folder: Path) -> None:
     from stallmark.record.export import export as write
     from stallmark.record.profile_tables import find_table_folders
-    from stallmark.record.reader import by_name
+    from stallmark.record.table_folder import by_name
 
     if str(folder) == STANDARD_OUTPUT:
         raise WrongOption("- is standard output, and tables need a folder: name one with --csv.")

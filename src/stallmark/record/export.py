@@ -15,8 +15,8 @@ import pyarrow.csv as pa_csv
 from stallmark.errors import StallmarkError
 from stallmark.record.files import read
 from stallmark.record.histogram import VALUES_US, expand
-from stallmark.record.reader import TableFolder
 from stallmark.record.schema import column, meaning_of, standard_tables, unit_of
+from stallmark.record.table_folder import TableFolder
 from stallmark.redact import FIGURE, FORMULA
 
 COLUMNS = "columns.csv"

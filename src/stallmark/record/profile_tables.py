@@ -22,9 +22,10 @@ import pyarrow as pa
 from stallmark.record.files import Reserve
 from stallmark.record.manifest.course import TableFile
 from stallmark.record.profile import FILE, TABLES, ProfileManifest, is_profile, read_profile, write_profile, wrong_rows
-from stallmark.record.reader import TABLE_FILES, TableFolder, find_records
+from stallmark.record.reader import find_records
 from stallmark.record.schema import column
 from stallmark.record.table_file import StreamWriter, readable, remove, written
+from stallmark.record.table_folder import TABLE_FILES, TableFolder
 from stallmark.record.writer import Rows, batch_of, to_parquet
 
 _COUNT, _TEXT = pa.int64(), pa.string()

@@ -19,8 +19,9 @@ import pyarrow as pa
 
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.processes import temporary_name
-from stallmark.record.reader import Record, TableFolder, by_name
+from stallmark.record.reader import Record
 from stallmark.record.schema import ROWS_AT_ONCE, STEPS
+from stallmark.record.table_folder import TableFolder, by_name
 from stallmark.stopping import hearing
 
 T = TypeVar("T")
