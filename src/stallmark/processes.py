@@ -280,11 +280,13 @@ def is_own(path: Path) -> bool:
 
 
 def size_of(path: Path) -> int:
-    """Return the bytes of a file, or of all files in a folder."""
+    """Return the bytes of a file, of all files in a folder, or of a link itself."""
     total = 0
-    for path_within in [path, *path.rglob("*")] if path.is_dir() else [path]:
+    folder = not path.is_symlink() and path.is_dir()
+    # Unlike rglob, os.walk passes over a folder that is removed meanwhile.
+    for file in (Path(root, name) for root, _, names in os.walk(path) for name in names) if folder else [path]:
         with suppress(OSError):
-            total += path_within.lstat().st_size if not path_within.is_dir() else 0
+            total += file.lstat().st_size
     return total
 
 

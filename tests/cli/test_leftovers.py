@@ -11,7 +11,7 @@ import pytest
 from support.command_line import stallmark
 
 from stallmark.engines.postgres import embedded_ownership
-from stallmark.processes import leftovers_of_dead_processes, temporary_name
+from stallmark.processes import leftovers_of_dead_processes, size_of, temporary_name
 
 OLD = 1_700_000_000
 
@@ -60,8 +60,7 @@ def test_whatever_command_comes_next_removes_it(memory, killed):
     assert before - everything(memory) == set(killed)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="no links for everybody")
-def test_a_file_elsewhere_is_removed_by_whatever_command_comes_next(memory, tmp_path):
+def run_probe(**environment: str) -> int:
     probe = f"""
 import os, signal, tempfile
 from pathlib import Path
@@ -71,17 +70,87 @@ with make_probe_file(Path("array"), LEAST_BYTES):
     if "killed" in os.environ:
         os.kill(os.getpid(), signal.SIGKILL)
 """
+    return subprocess.run([sys.executable, "-c", probe], env=os.environ | environment, check=False).returncode
+
+
+@pytest.fixture
+def array(memory, tmp_path) -> Path:
+    """A folder elsewhere, with the file of a killed probe."""
+    (array := tmp_path / "array").mkdir()
+    run_probe(killed="1")
+    return array
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no links for everybody")
+def test_a_probe_that_ends_leaves_nothing(memory, tmp_path):
     before = everything(memory)
     (array := tmp_path / "array").mkdir()
-    assert subprocess.run([sys.executable, "-c", probe], check=False).returncode == 0
+    assert run_probe() == 0
     assert everything(memory) == before and not any(array.iterdir())
-    subprocess.run([sys.executable, "-c", probe], env=os.environ | {"killed": "1"}, check=False)
-    [left], [link] = array.iterdir(), everything(memory) - before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no links for everybody")
+def test_a_file_elsewhere_is_removed_by_whatever_command_comes_next(memory, array, tmp_path):
+    [left], [link] = array.iterdir(), everything(memory)
     (mine := tmp_path / left.name).write_bytes(left.read_bytes()[1:])
     (other := link.with_name(f"{link.name}-other")).symlink_to(mine)
     assert "".join(str(left).split()) in "".join(stallmark("doctor").stdout.split())
     assert stallmark("list", "--json").exit_code == 0
-    assert everything(memory) == before and not left.exists() and not other.is_symlink() and mine.exists()
+    assert not everything(memory) and not left.exists() and not other.is_symlink() and mine.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no links for everybody")
+def test_its_link_stays_while_the_folder_is_away_and_goes_when_only_the_file_is(memory, array):
+    [left], links = array.iterdir(), everything(memory)
+    away = array.rename(array.with_name("away"))
+    assert "left behind" not in stallmark("doctor", "--remove-leftovers").stdout
+    assert stallmark("list", "--json").exit_code == 0 and everything(memory) == links
+    away.rename(array)
+    assert "".join(str(left).split()) in "".join(stallmark("doctor").stdout.split())
+    left.unlink()
+    assert stallmark("list", "--json").exit_code == 0 and not everything(memory)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no links for everybody")
+@pytest.mark.parametrize("fails", ["open", "unlink"])
+def test_its_link_stays_while_the_file_cannot_be_read_or_removed(memory, array, monkeypatch, fails):
+    [left], links = array.iterdir(), everything(memory)
+    works = getattr(Path, fails)
+
+    def on_failed_storage(path: Path, *arguments, **options):
+        if path == left:
+            raise OSError(5, "Input/output error")
+        return works(path, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, fails, on_failed_storage)
+        assert stallmark("list", "--json").exit_code == 0 and left.exists() and everything(memory) == links
+        listed = "(Input/output error)" in " ".join(stallmark("doctor", "--remove-leftovers").stdout.split())
+        assert listed == (fails == "unlink") and everything(memory) == links
+    assert stallmark("list", "--json").exit_code == 0 and not left.exists() and not everything(memory)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no links for everybody")
+def test_a_file_that_another_command_removes_meanwhile_ends_no_command(memory, array, monkeypatch):
+    [left], [link] = array.iterdir(), everything(memory)
+    path_open = Path.open
+
+    def open_last(path: Path, *arguments, **options):
+        file = path_open(path, *arguments, **options)
+        if path == left:
+            left.unlink()
+            link.unlink()
+        return file
+
+    monkeypatch.setattr(Path, "open", open_last)
+    assert str(left.name) in "".join(stallmark("doctor").stdout.split()) and not left.exists()
+
+
+def test_the_size_of_a_link_is_its_own(tmp_path):
+    (folder := tmp_path / "folder").mkdir()
+    (folder / "file").write_bytes(bytes(5000))
+    (link := tmp_path / "link").symlink_to(folder)
+    assert size_of(folder) == 5000 and size_of(link) < 5000
 
 
 def test_doctor_lists_it_and_removes_it_when_told_to(memory, killed):

@@ -176,12 +176,16 @@ def _others(engine: "Engine") -> Iterator[Examined]:
 def ours() -> Iterator[Leftover]:
     """Yield the leftovers that are certainly Stallmark's."""
     for leftover in leftovers_of_dead_processes():
-        if isinstance(leftover.place, Path) and leftover.place.is_symlink():
-            # Imported late: a command that meets no such link is spared NumPy.
-            from stallmark.storage.probe_file import leftover_at
+        try:
+            target = Path(os.readlink(leftover.place))
+        except OSError:  # no link, or another command has removed it
+            yield leftover
+            continue
+        # Imported late: a command that meets no such link is spared NumPy.
+        from stallmark.storage.probe_file import leftover_behind
 
-            yield from leftover_at(leftover.place.readlink())
-        yield leftover
+        if behind := leftover_behind(leftover, target):
+            yield behind
     if os.name == "posix":
         from stallmark.engines.postgres.embedded_ownership import leftover_servers
 

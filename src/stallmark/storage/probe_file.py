@@ -89,19 +89,39 @@ def make_probe_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
 
 def remove_leftovers(folder: Path) -> list[Path]:
     """Remove and return the files of probes whose process is gone; unmarked files, or another machine's, stay."""
-    gone = [path for path in folder.glob(f"{PREFIX}*{SUFFIX}") if _is_left(path)]
+    gone = []
+    for path in folder.glob(f"{PREFIX}*{SUFFIX}"):
+        with suppress(OSError):
+            if _is_left(path):
+                gone.append(path)
     for path in gone:
         path.unlink(missing_ok=True)
     return gone
 
 
-def leftover_at(path: Path) -> Iterator[Leftover]:
-    """Yield the file there if it is one of a process that is gone."""
-    if path.match(f"{PREFIX}*{SUFFIX}") and _is_left(path):
-        yield Leftover("of raw I/O that was killed", path, path.stat().st_size, partial(path.unlink, missing_ok=True))
+def leftover_behind(link: Leftover, target: Path) -> Leftover | None:
+    """Return the file that a killed probe's link leads to, removed together with the link; the link alone if no such
+    file is there; None while its folder cannot be read, which may be on an array that is not mounted."""
+    if not target.match(f"{PREFIX}*{SUFFIX}"):
+        return link
+    try:
+        size_bytes = target.stat().st_size
+        left = _is_left(target)
+    except FileNotFoundError:
+        return link if target.parent.is_dir() else None
+    except OSError:
+        return None
+    return Leftover("of raw I/O that was killed", target, size_bytes, partial(_remove, target, link)) if left else link
+
+
+def _remove(path: Path, link: Leftover) -> None:
+    path.unlink(missing_ok=True)
+    # Last, because it alone leads to the file.
+    link.remove()
 
 
 def _is_left(path: Path) -> bool:
+    """Return True for the file of a probe whose process is gone. Raise OSError if it cannot be read."""
     try:
         with path.open("rb") as file:
             mark = json.loads(file.read(_MARK_BYTES).rstrip(b"\0"))
@@ -110,7 +130,7 @@ def _is_left(path: Path) -> bool:
         return abs(psutil.Process(mark["process"]).create_time() - mark["process started"]) > _CLOCK_SET_S
     except psutil.NoSuchProcess:
         return True
-    except (OSError, ValueError, KeyError, TypeError, psutil.AccessDenied):
+    except (ValueError, KeyError, TypeError, psutil.AccessDenied):
         return False
 
 
