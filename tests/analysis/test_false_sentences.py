@@ -489,7 +489,7 @@ def mailboxes(*seen: MailIo | None) -> list[Any]:
     return list(mailboxes_of_steps(points(steps)))
 
 
-COUNTED = MailIo(24.0, 8.0, None)
+COUNTED = MailIo(24.0, 200, 8.0, None)
 pairs(MailIoKind.MAILBOXES, lambda _: mailboxes(COUNTED, COUNTED), lambda _: mailboxes(COUNTED, None))
 
 

@@ -17,6 +17,7 @@ from stallmark.analysis.finding import Finding, Kind, caution, info
 from stallmark.analysis.metrics import THROUGHPUT, Point, complete_mean, group, labels, points
 from stallmark.analysis.pool_curve import PoolCurve, throughput_curve
 from stallmark.analysis.prediction import demands_of, mean_prediction
+from stallmark.analysis.read.io import mailboxes
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest import Manifest
@@ -295,7 +296,7 @@ def _mailboxes(steps: Sequence[StepSummary], step: str | None) -> Iterator[Findi
         iops=iops,
         apart_iops=complete_mean([io.apart_iops for io in counted]),
         each=MAILBOX_IOPS,
-        mailboxes=math.floor(iops / MAILBOX_IOPS),
+        mailboxes=mailboxes(iops),
         read_ms=complete_mean([io.read_ms for io in counted]),
         measured=len(counted),
     )

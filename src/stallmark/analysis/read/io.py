@@ -4,9 +4,10 @@ CPU time of a run's own processes: the server's, and on the same machine the cli
 
 Kernel threads that serve their I/O are in neither.
 
-The I/Os of data files of a mail store.
+The I/Os of data files of a mail store, and how many mailboxes make as many.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,7 +21,7 @@ from stallmark.analysis.read.times import Interval, plus
 from stallmark.record.devices import is_data_emulated
 from stallmark.record.manifest.workload import Transaction
 from stallmark.record.reader import Record
-from stallmark.stats.thresholds import REPORT_DELAY_S
+from stallmark.stats.thresholds import MAILBOX_IOPS, REPORT_DELAY_S
 
 WAL_PAGE = 8192
 _WAL = ["writes", "bytes", "write_ms", "syncs", "sync_ms"]
@@ -208,12 +209,18 @@ def _client_cores(load: Load, io: Io, interval: Interval) -> float | None:
     return (executors + float(spent.mean())) / 1e6 if len(spent) else None
 
 
+def mailboxes(iops: float) -> int:
+    """Return the number of mailboxes that do `iops` I/Os per second."""
+    return math.floor(iops / MAILBOX_IOPS)
+
+
 @dataclass(frozen=True)
 class MailIo:
     """Reads and writes of data files per second, by all the server's processes, without the I/Os of timers
     (`apart_iops`, None if the server cannot separate sessions, which includes the timers' I/Os)."""
 
     iops: float
+    mailboxes: int  # number of mailboxes that do that many I/Os
     read_ms: float | None
     apart_iops: float | None
 
@@ -238,4 +245,5 @@ def summarise_mail_io(data: IoSummary | None, apart: float | None) -> MailIo | N
     `timer_iops`."""
     if not data or not data.seconds:
         return None
-    return MailIo(max(0.0, data.iops - (apart or 0.0)), data.read_ms, apart)
+    iops = max(0.0, data.iops - (apart or 0.0))
+    return MailIo(iops, mailboxes(iops), data.read_ms, apart)
