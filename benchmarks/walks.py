@@ -49,7 +49,7 @@ NAMED = {
     "a finding with its sentence (executor's CPU)": r"\bEXECUTOR_CPU\b",
     "a workload (bank)": r"'bank'|\b(schema|loaders|transactions)[./]bank\b",
     "a workload with a history to judge (brokerage)": (
-        r"'brokerage'|\b(schema|loaders|transactions)[./]brokerage\b|OF_BROKERAGE|[Tt]rade_?[Hh]istory|SHALLOW"
+        r"'brokerage'|\b(schema|loaders|transactions)[./]brokerage\b|'TPC-E'|[Tt]rade_?[Hh]istory|SHALLOW"
     ),
     "a workload with a unit of I/O (mail)": r"\b(schema|loaders|transactions)[./]mail\b|'mail': '|[Mm]ailbox|MailIo",
     "a workload of queries (warehouse)": r"'warehouse'|\b(schema|loaders|transactions)[./]warehouse\b",

@@ -97,6 +97,19 @@ def test_sql_server_tells_checkpoints_by_their_writes():
     assert found.resolution_s == 5
 
 
+@pytest.mark.parametrize(("quiet", "ends"), [(1, [30]), (2, [10, 30])])
+def test_a_pause_between_bursts_is_an_end_if_it_is_long_enough(quiet, ends):
+    """Two samples of 5 s are: CHECKPOINT_QUIET_S."""
+    rate = [1000, 1000, *[0] * quiet, *[1000] * (4 - quiet), 0, 0]
+    assert marks_of_writes((5.0 * np.arange(9), np.cumsum([0, *rate]))).t == pytest.approx(ends)
+
+
+@pytest.mark.parametrize(("quiet", "ends"), [(1, []), (2, [10])])
+def test_the_last_burst_has_an_end_if_the_record_goes_on_long_enough(quiet, ends):
+    rate = [1000, 1000, *[0] * quiet]
+    assert marks_of_writes((5.0 * np.arange(3 + quiet), np.cumsum([0, *rate]))).t == pytest.approx(ends)
+
+
 def test_indirect_checkpoints_have_no_cycles():
     t = np.arange(0.5, 400, 5)
     assert not len(marks_of_writes((t, 500 * t)).t)

@@ -27,7 +27,7 @@ from stallmark.stats.thresholds import CPU_LIMITS, SAME
 
 def data_wrong(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     """Yield a finding where a consistency condition did not hold after some run."""
-    if broken := [run.title for run in runs if run.data_wrong]:
+    if broken := [run.title for run in runs if run.has_wrong_data]:
         yield invalid(ExperimentKind.DATA_WRONG, runs=broken)
 
 
@@ -181,8 +181,11 @@ def _devices(compared: Sequence[Point], claims: Claims) -> Iterator[Finding]:
         by_device = list(_by_device(same).values())
         for slow, fast in pairwise(by_device):
             a, b = slow[0], fast[0]
-            facts: dict[str, Any] = {"variants": [a.first.variant, b.first.variant]}
-            facts |= {"pool_bytes": a.first.buffer_pool_bytes, "pool_share": a.first.buffer_pool_share}
+            facts: dict[str, Any] = {
+                "variants": [a.first.variant, b.first.variant],
+                "pool_bytes": a.first.buffer_pool_bytes,
+                "pool_share": a.first.buffer_pool_share,
+            }
             if a.first.emulated_roles != b.first.emulated_roles:
                 yield caution(ExperimentKind.DEVICES_UNLIKE, **facts)
             elif claims.claim(a, b).comparable:

@@ -85,7 +85,7 @@ class RunSummary:
     io_by_load: Sequence[IoByLoad | None] = ()  # steps of a run of several loads
 
     @property
-    def data_wrong(self) -> bool:
+    def has_wrong_data(self) -> bool:
         """Return True if a consistency condition did not hold after the run."""
         return any(condition.holds is False for condition in self.conditions)
 

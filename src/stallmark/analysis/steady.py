@@ -334,7 +334,7 @@ def marks_of_writes(line: tuple[np.ndarray, np.ndarray] | None) -> Marks | None:
     t, total = line
     rate = np.diff(total) / np.diff(t)
     writes = rate > CHECKPOINT_WRITES * rate.max() if rate.max() > 0 else np.zeros(len(rate), dtype=bool)
-    # A burst that is cut off by the end of the record has no end. The last one is quiet until then.
+    # A burst that is cut off by the end of the record has no end. The last complete one counts as quiet until there.
     ends = np.flatnonzero(writes[:-1] & ~writes[1:])
     begins = np.append(np.flatnonzero(~writes[:-1] & writes[1:]) + 1, len(writes))
     next_begin = begins[np.searchsorted(begins, ends, side="right")]

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from stallmark.cli.command import Command
-from stallmark.cli.options import FiniteRange, as_bytes, json_option, out_option, parsing, quiet_option, timezone_option
+from stallmark.cli.options import FiniteRange, json_option, out_option, parsing, quiet_option, timezone_option
 from stallmark.cli.output import Outputs, progress_console
 from stallmark.cli.report import reporting, show_report
 from stallmark.errors import StallmarkError, WrongOption
@@ -32,11 +32,19 @@ def _depths(text: str) -> tuple[int, ...]:
     return tuple(sorted({int(part) for part in parts}))
 
 
+@parsing
+def _size(text: str) -> int:
+    from stallmark.quantities import parse_size
+    from stallmark.storage.probe_file import refuse_small
+
+    size_bytes = parse_size(text, like="4GiB")
+    refuse_small(size_bytes)
+    return size_bytes
+
+
 @click.command(cls=Command)
 @click.argument("place", type=click.Path(path_type=Path))
-@click.option(
-    "--size", "size_bytes", default="4GiB", show_default=True, callback=as_bytes, help="Size of the test file."
-)
+@click.option("--size", "size_bytes", default="4GiB", show_default=True, callback=_size, help="Size of the test file.")
 @click.option(
     "--pattern", "names", multiple=True, metavar="NAME",
     help="Run only this pattern, such as 8k-random-read; repeatable [default: all].",

@@ -37,14 +37,14 @@ from stallmark.stats.thresholds import (
 
 
 class SaturationKind(Kind):
-    # Of one pattern, and of several together.
+    # Of the patterns of a probe.
     ONE_STEP = "one_step_probed"
     NOT_SATURATED = "not_saturated"
     SATURATED = "saturated"
     COLLAPSED_RATE = "rate_collapsed"
     COLLAPSED_TAIL = "tail_collapsed"
     OVERALL = "patterns_overall"
-    # Of several probes.
+    # Of several probes, or of each of them.
     AGAINST_FIRST = "probe_against_first"
     OF_PROBE = "of_probe"
     NOT_REPEATED = "probes_not_repeated"

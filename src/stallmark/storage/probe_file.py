@@ -52,15 +52,19 @@ class ProbeFile:
         return str(self.path.parent if self.ours else self.path)
 
 
-@contextmanager
-def make_probe_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
-    """Yield a file of that size in `folder` (made if missing), written whole with half-compressible data, on the
-    device. The file is removed afterwards. Raise StallmarkError if it cannot be made."""
+def refuse_small(size_bytes: int) -> None:
     if size_bytes < LEAST_BYTES:
         raise StallmarkError(
             f"A file of {size_bytes / 2**20:.0f} MiB is too small to distinguish a device from its caches: choose "
             f"at least {LEAST_BYTES // 2**20} MiB."
         )
+
+
+@contextmanager
+def make_probe_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
+    """Yield a file of that size in `folder` (made if missing), written whole with half-compressible data, on the
+    device. The file is removed afterwards. Raise StallmarkError if it cannot be made."""
+    refuse_small(size_bytes)
     made = not folder.exists()
     name = uuid.uuid4().hex
     path = folder.resolve() / f"{PREFIX}{name}{SUFFIX}"

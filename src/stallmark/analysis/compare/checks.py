@@ -90,7 +90,7 @@ def _check_driver(steps: Sequence[StepSummary]) -> Check:
 
 def _check_consistency(runs: Sequence[RunSummary]) -> Check:
     judged = [run for run in runs if any(condition.holds is not None for condition in run.conditions)]
-    broken = [name_of(run) for run in judged if run.data_wrong]
+    broken = [name_of(run) for run in judged if run.has_wrong_data]
     reason = invalid(ReasonKind.DATA_WRONG, runs=broken) if broken else None
     passed = False if broken else True if judged and len(judged) == len(runs) else None
     return check(CheckKind.CONSISTENCY, passed, reason, wrong=broken, checked=len(judged), runs=len(runs))

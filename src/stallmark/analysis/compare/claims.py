@@ -85,7 +85,7 @@ class Claims:
         every = [run for name in (a, b) for run in self._sides[name].runs]
         different = [difference for difference in differences_from_first(every) if difference.kind not in OF_STEPS]
         reasons = [invalid(ReasonKind.SETTINGS_DIFFER, differences=different)] if different else []
-        if wrong := [name_of(run) for run in every if run.data_wrong]:
+        if wrong := [name_of(run) for run in every if run.has_wrong_data]:
             reasons.append(invalid(ReasonKind.DATA_WRONG, runs=wrong))
         if mixed := mixed_role([emulated_roles(run.manifest) for run in every]):
             reasons.append(invalid(ReasonKind.DEVICES_DIFFER, role=mixed))

@@ -277,7 +277,7 @@ class Delta:
         return float(end - begin)
 
     def mean(self, total: str, count: str, unit: float = 1.0) -> float | None:
-        """Return the volume-weighted mean Δtotal / Δcount in units of the total, or None if nothing was counted."""
+        """Return the volume-weighted mean Δtotal / Δcount in multiples of `unit`, or None if nothing was counted."""
         if not self.values.get(count) or total not in self.values:
             return None
         return self.values[total] / self.values[count] / unit

@@ -84,9 +84,9 @@ def delta_over(counters: Counters | None, interval: Interval) -> Delta | None:
     return counters.delta(interval.begin, interval.end) if counters else None
 
 
-def executed(counters: Mapping[str, Counters], interval: Interval) -> list[tuple[str, Delta]]:
-    """Return the procedures executed in an interval with their increments, those that read most first; none whose
-    counters were reset inside."""
+def largest_readers(counters: Mapping[str, Counters], interval: Interval) -> list[tuple[str, Delta]]:
+    """Return the procedures or statements executed in an interval with their increments, the largest readers first;
+    none whose counters were reset inside."""
     deltas = [(name, delta_over(counters_of_one, interval)) for name, counters_of_one in counters.items()]
     known = [(name, delta) for name, delta in deltas if delta and not delta.broken and delta["executions"]]
     return sorted(known, key=lambda pair: (-pair[1]["physical_reads"], pair[0]))

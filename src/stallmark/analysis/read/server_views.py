@@ -32,7 +32,7 @@ from stallmark.analysis.read.io_latency import Histograms, read_io_latency
 from stallmark.analysis.read.rises import Codes, PairCodes
 from stallmark.analysis.read.server_io import DATA, by_process
 from stallmark.analysis.read.server_state import StateViews
-from stallmark.analysis.read.server_summary import delta_over, executed
+from stallmark.analysis.read.server_summary import delta_over, largest_readers
 from stallmark.analysis.read.statements import (
     QueryStore,
     Statements,
@@ -271,7 +271,7 @@ class ServerViews:
                 delta.mean("logical_writes", "executions"),
                 delta.mean("elapsed_us", "executions", 1000),
             )
-            for name, delta in executed(self.procedures, interval)
+            for name, delta in largest_readers(self.procedures, interval)
         ]
 
 
@@ -361,7 +361,7 @@ def _by_procedure(views: ServerViews, load: Load, interval: Interval) -> list[Tr
     """Return the reads of all procedures that a transaction calls, per transaction that ended. Counts of plans that
     left the cache are missing here too."""
     sums: dict[str, list[float]] = {}
-    for procedure, delta in executed(views.procedures, interval):
+    for procedure, delta in largest_readers(views.procedures, interval):
         if (transaction := transaction_of(procedure, list(load.counts))) is None:
             continue
         mine = sums.setdefault(transaction, [0.0, 0.0, 0.0])

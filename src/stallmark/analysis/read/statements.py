@@ -17,7 +17,7 @@ from stallmark import format
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.rises import Codes
-from stallmark.analysis.read.server_summary import delta_over, executed
+from stallmark.analysis.read.server_summary import delta_over, largest_readers
 from stallmark.analysis.read.throughput import Latencies, Load
 from stallmark.analysis.read.times import Interval, ReadKind, first_of_runs, numbers_of, rows_with_times, sample_times
 from stallmark.format import Shown, words
@@ -280,7 +280,7 @@ class QueryStore:
                 whole=name not in dropped
                 and not any(not database or name.startswith(f"{database}.") for database in partial),
             )
-            for name, delta in executed(self.statements, interval)
+            for name, delta in largest_readers(self.statements, interval)
         ]
 
     def _top_waits(self, procedure: str, interval: Interval) -> list[tuple[str, float]]:

@@ -143,8 +143,8 @@ class ServerClock:
 @lru_cache(maxsize=2)
 def server_clock(record: Record) -> ServerClock | None:
     """Return the server's clock by the calls of all collectors, or None if none records its time and their length."""
-    # Gaps are found in the same calls, so that all tables cost no more reading than some.
-    timed_tables = [calls for name in record.manifest.collectors if (calls := _timed(record, name))]
+    tables = [name for name in record.manifest.collectors if "server_time" in record.schema(name).names]
+    timed_tables = [calls for name in tables if (calls := _timed(record, name))]
     if not timed_tables:
         return None
     t, took, server = (np.concatenate(column) for column in zip(*timed_tables, strict=True))

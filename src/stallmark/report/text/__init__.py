@@ -8,8 +8,10 @@ facts, followed by a colon and a format:
 A name in capitals is a threshold of `stats/thresholds.py`; `{facts:rate}` hands all facts to a format. A format is a
 function of `stallmark/format.py`, one of `FORMATS` here or in the module of the sentence, or Python’s own, as `,.0f`.
 
-`MARKS` has the word of a kind that marks steps in tables. If a sentence needs a branch, its kind has a function
-instead, whose parameters are the facts:
+A `Template` outside of `SENTENCES` words other facts than those of a finding; its caller names them.
+
+`MARKS` has the word of a kind that marks steps in tables. If a sentence needs a branch, a format has it, or its kind
+has a function instead, whose parameters are the facts:
 
     @says(RunKind.UNFINISHED)
     def _(transactions: int) -> str:

@@ -247,8 +247,6 @@ def conditions_held(held: int, checked: int, names: Sequence[str]) -> str:
     return f"{held} of {checked} hold: {'; '.join(names)}."
 
 
-# Other tools' measurements. -----------------------------------------------------------------------------------
-
 # Runs of queries. ---------------------------------------------------------------------------------------------
 
 PARALLEL = "Each query with 1, 2 and more processes or threads, if the server granted that many."
