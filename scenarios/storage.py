@@ -12,7 +12,15 @@ from stallmark.record.manifest.storage import Asked
 from stallmark.redact import names_secret
 from stallmark.scenarios import Section
 from stallmark.storage.emulator import ArrayModel, FlashCache, FlashTier
-from stallmark.storage.fio import MOST_OUTSTANDING, OUTSTANDING, PATTERNS, SHORT_STEPS, find_patterns, steps_of
+from stallmark.storage.fio import (
+    LONGEST_STEP_S,
+    MOST_OUTSTANDING,
+    OUTSTANDING,
+    PATTERNS,
+    SHORT_STEPS,
+    find_patterns,
+    steps_of,
+)
 from stallmark.storage.probe_file import LEAST_BYTES
 
 # The `array:` section: facts of the storage array that cannot be queried, written down by the operator.
@@ -212,7 +220,7 @@ class ProbeChoice(Section):
     memory answers."""
     folder: Annotated[str, Field(min_length=1)] | None = None
     """The folder of the file; by default that of the embedded server's data."""
-    seconds: Annotated[Seconds, Field(ge=1)] = 5.0
+    seconds: Annotated[Seconds, Field(ge=1, le=LONGEST_STEP_S)] = 5.0
     """The time of each step."""
     patterns: Patterns = []
     """The kinds of I/O, such as `1m-sequential-read`; by default the few that show a change soonest."""
@@ -231,7 +239,7 @@ class PreconditionChoice(Section):
     """The size of the file that is filled, or a share of the data."""
     folder: Annotated[str, Field(min_length=1)] | None = None
     """The folder of the file."""
-    round: Annotated[Seconds, Field(ge=1)] = 60.0
+    round: Annotated[Seconds, Field(ge=1, le=LONGEST_STEP_S)] = 60.0
     """The time of a round of random writes."""
     rounds: Annotated[int, Field(ge=1, le=1000, strict=True)] = 25
     """The maximum number of rounds, after which the write latency counts as never steady."""

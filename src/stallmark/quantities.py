@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ByteSize, PlainSerializer, TypeAdapter, WithJsonSchema
+from pydantic import BeforeValidator, ByteSize, Field, PlainSerializer, TypeAdapter, WithJsonSchema
 from pytimeparse2 import parse
 
 _BYTES = TypeAdapter(ByteSize)
@@ -165,4 +165,8 @@ SizeOrZero = Annotated[int, BeforeValidator(parse_size), _write_size, _SIZE]
 """May be 0."""
 Pool = Annotated[PoolSize, BeforeValidator(_pool), PlainSerializer(str), _POOL]
 Rate = Annotated[IoRate, BeforeValidator(_rate), PlainSerializer(str), _RATE]
-Seconds = Annotated[float, BeforeValidator(parse_seconds), PlainSerializer(write_duration), _SECONDS]
+LONGEST_S = 100 * 86_400
+"""The longest that a scenario may last, or wait: each second of a run takes memory."""
+Seconds = Annotated[
+    float, BeforeValidator(parse_seconds), Field(le=LONGEST_S), PlainSerializer(write_duration), _SECONDS
+]

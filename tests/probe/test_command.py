@@ -76,12 +76,15 @@ def test_the_shipped_one_asks_storage_for_everything_e6_did():
     [
         (("32MiB", "10 %"), "probe.size: 10 % is a share, and of what is not known here: write a size"),
         (("[8k-random-read]", "[8k-read]"), "probe.patterns.0 must be .*8k-random-read.*, not .8k-read."),
+        (("32MiB", "31MiB"), "probe.size must be at least 32MiB, not '31MiB'"),
+        (("seconds: 1s", "seconds: 25h"), "probe.seconds must be at most 86400s, not '25h'"),
         (("[1, 4]", "[4, 1]"), r"outstanding: the numbers must rise: write \[1, 4\]"),
         (("probe:", "raw:"), "raw is called probe now: rename it"),
         (("probe:", "users: 4\nprobe:"), "users belongs to a database, and `probe` without `workload` asks storage"),
         (("emulated_array: {spindles: 4, read_ms: 5, write_ms: 5, sync_ms: 1, mb_per_s: 100}", "x: 1"), "unknown key"),
         (("variants:", "variants:\n  - {name: real, folder: /mnt}"), "some variants are emulated and others real"),
         (("variants:", "variants:\n  - {name: none}"), "must have either an emulated_array or a folder"),
+        (("variants:", "variants:\n  - {name: none, folder: ''}"), "variants.0.folder must not be empty"),
         (("name: disks, emu", "name: d, folder: /x, emu"), "must have either an emulated_array"),
     ],
 )
@@ -172,6 +175,12 @@ def test_a_folder_is_probed(found, tmp_path):
     assert not list((tmp_path / "array").iterdir()), "its file is gone"
 
 
+def test_a_pattern_that_is_named_twice_is_measured_once(found, tmp_path):
+    twice = ["--pattern=8k-random-read"] * 2
+    result = run("probe", str(tmp_path), "--size=32MiB", "--outstanding=1", *twice, "--out", str(tmp_path / "r"))
+    assert result.exit_code == 0 and len(found) == 1, result.output
+
+
 def test_a_folder_that_is_not_there_is_none_on_the_storage_that_was_meant(found, tmp_path):
     result = run("probe", str(tmp_path / "aray"), "--out", str(tmp_path / "r"))
     assert result.exit_code == 3 and "name a folder on the storage to measure" in result.stderr.replace("\n", " ")
@@ -184,6 +193,7 @@ def test_a_file_of_somebody_is_read_when_asked_for_and_never_written(found, tmp_
         file.truncate(2**26)
     refused = run("probe", str(mine), "--out", str(tmp_path / "r"))
     assert refused.exit_code == 3 and "--i-know" in refused.stderr and not found
+    assert run("probe", str(mine), "--i-know", "--size=1MiB", "--out", str(tmp_path / "r")).exit_code == 2 and not found
     write = run("probe", str(mine), "--i-know", "--pattern=8k-random-write", "--out", str(tmp_path / "r"))
     assert write.exit_code == 2 and "writes only to files that it made" in write.stderr.replace("\n", " ")
     assert run("probe", str(mine), "--i-know", "--seconds=1", "--out", str(tmp_path / "r")).exit_code == 0

@@ -113,15 +113,15 @@ class RawRunner:
             find_tool(emulated=variant.emulated_array is not None)
             if variant.emulated_array is not None:
                 variant.emulated_array.resolve(self._scenario.probe.size_bytes)
-            elif variant.folder and not variant.folder.is_dir():
+            elif variant.folder and not Path(variant.folder).is_dir():
                 raise StallmarkError(f"{variant.name}: {variant.folder} does not exist: name a folder on that storage.")
             elif variant.folder:
-                refuse_memory(variant.folder)
+                refuse_memory(Path(variant.folder))
 
     def _probe(self, sequence: int, variant: ProbeVariant) -> None:
         asked, count = self._scenario.probe, len(self._scenario.variants)
         title = f"[{sequence}/{count}] {variant.name}"
-        where = variant.folder or self._home / "probe"
+        where = Path(variant.folder) if variant.folder else self._home / "probe"
         with shown_file(self._show, title, where, asked.size_bytes) as file, self._devices(variant, where) as devices:
             steps = asked.steps()
             self._note.opened()

@@ -11,29 +11,28 @@ variants:
 """
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
 from stallmark.experiment.estimate import STEP_S, WRITE_BYTES_PER_S, Estimate
-from stallmark.quantities import PoolSize, Seconds, Size
+from stallmark.quantities import PoolSize, Seconds
 from stallmark.record.manifest.storage import Asked
 from stallmark.scenarios import MOST_VARIANTS, NamedApart, Rising, Section, Titled, VariantName
-from stallmark.scenarios.storage import Depth, EmulatedArray, Patterns
-from stallmark.storage.fio import OUTSTANDING, find_patterns, steps_of
+from stallmark.scenarios.storage import Depth, EmulatedArray, FileSize, Patterns
+from stallmark.storage.fio import LONGEST_STEP_S, OUTSTANDING, find_patterns, steps_of
 
 
 class ProbeSteps(Section):
     """The steps of a probe. Without `patterns`: all of them."""
 
-    size: Size
+    size: FileSize
     """The size of the file."""
     patterns: Patterns = []
     """The kinds of I/O, such as `8k-random-read`; by default all."""
     outstanding: Annotated[list[Depth], Field(min_length=1), Rising] = list(OUTSTANDING)
     """The numbers of I/Os outstanding, rising."""
-    seconds: Annotated[Seconds, Field(ge=1)] = 10.0
+    seconds: Annotated[Seconds, Field(ge=1, le=LONGEST_STEP_S)] = 10.0
     """The time of each step."""
 
     @property
@@ -51,7 +50,7 @@ class ProbeVariant(Section):
     """The variant's name in reports."""
     emulated_array: EmulatedArray | None = None
     """An emulated array."""
-    folder: Path | None = None
+    folder: Annotated[str, Field(min_length=1)] | None = None
     """A folder on a real one."""
 
     def mistakes(self) -> Iterator[str]:

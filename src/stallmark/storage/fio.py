@@ -31,6 +31,7 @@ IN_ORDER = (1, 8)
 disk's arm moves. With more, the I/O that reaches the device is barely in order any more.
 """
 MOST_OUTSTANDING = 256
+LONGEST_STEP_S = 86_400
 
 SHORT_STEPS = (
     Asked(PATTERNS["8k-random-read"], 1),
@@ -49,7 +50,7 @@ def find_patterns(names: Sequence[str]) -> list[Pattern]:
     for name in names:
         if name not in PATTERNS:
             raise WrongOption(f"{name!r} is not a pattern of a probe: there are {', '.join(PATTERNS)}.")
-    return [PATTERNS[name] for name in names] or list(PATTERNS.values())
+    return [PATTERNS[name] for name in dict.fromkeys(names)] or list(PATTERNS.values())
 
 
 def steps_of(patterns: Sequence[Pattern], outstanding: Sequence[int]) -> tuple[Asked, ...]:
