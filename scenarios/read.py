@@ -229,6 +229,7 @@ def read_any_scenario(name_or_path: str, overrides: Sequence[str] = (), options:
     try:
         return model_for(document).model_validate(document, context={BESIDE: path.parent})
     except ValidationError as error:
+        origins |= _origin_of_contradictions(origins, _load(path), path.parent)
         raise _refusal(sentences(error, document, path, origins), origins) from None
 
 
@@ -243,10 +244,22 @@ def read_document(
         return model_for(given).model_validate(given)  # type: ignore[return-value]
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
+        origins |= _origin_of_contradictions(origins, document)
         # A sentence of ours, as on a folder of SQL, needs no place in a document that no user has written.
-        if problem["type"] == "value_error" and problem["loc"][:1] not in origins:
+        if problem["type"] == "value_error" and not {problem["loc"][:1], ()} & origins.keys():
             raise StallmarkError(as_sentence(mistake(problem))) from None
         raise _refusal(sentences(error, given, Path("the scenario"), origins)[:1], origins) from None
+
+
+def _origin_of_contradictions(
+    origins: Mapping[Keys, str], written: Mapping[str, Any], beside: Path = Path()
+) -> Mapping[Keys, str]:
+    """Return all options as the origin of mistakes in no key of theirs, if the scenario is right as `written`."""
+    try:
+        model_for(written).model_validate(written, context={BESIDE: beside})
+    except ValidationError:
+        return {}
+    return {(): ", ".join(dict.fromkeys(origins.values()))}
 
 
 def _refusal(mistakes: Sequence[str], origins: Mapping[Keys, str]) -> StallmarkError:

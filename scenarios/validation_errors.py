@@ -162,7 +162,7 @@ def shortened(text: str) -> str:
 
 
 def _place(keys: Keys, document: Any, path: Path, overrides: Mapping[Keys, str]) -> str:
-    for length in range(len(keys), 0, -1):
+    for length in range(len(keys), -1, -1):
         if keys[:length] in overrides:
             return overrides[keys[:length]]
     line = _line(document, keys)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, WrongOption
 from stallmark.scenarios.model import Scenario
 from stallmark.scenarios.read import LoadOptions, load, locate, read_any_scenario, read_scenario, shipped
 
@@ -241,12 +241,17 @@ def test_an_override_may_make_what_the_file_does_not_have(read):
         ("variants.7.name=x", "7 is not an item of this list: write a number from 0 to 1."),
         ("variants.slow.name=x", "slow is not an item of this list: write a number from 0 to 1."),
         ("title.size=3", "there is nothing inside a single value to set size in."),
+        ("users=", "users is missing: write how many there are, or search for it."),
+        ("measure=101d", "measure must be at most 8640000s, not '101d'."),
+        ("precondition={size: 1GiB, round: 25h}", "precondition.round must be at most 86400s, not '25h'."),
+        ("probe={seconds: 25h}", "probe.seconds must be at most 86400s, not '25h'."),
     ],
 )
 def test_an_error_of_an_override_names_the_override(read, override, sentence):
     with pytest.raises(StallmarkError) as refused:
         read(sets=(override,))
     assert str(refused.value).startswith(f"--set {override}: {sentence}")
+    assert isinstance(refused.value, WrongOption)
 
 
 def keys_in(document, *before: str):
