@@ -8,7 +8,7 @@ change, and nothing else reads or writes it.
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from stallmark import capabilities
 from stallmark.errors import StallmarkError, with_path
@@ -52,9 +52,6 @@ class Manifest(ManifestPart):
         tables: the tables that were completely written.
     """
 
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, None] = Field(init=False)
-    """Fields of another kind of run, which older versions wrote in all."""
     format: Literal[2] = FORMAT
     kind: Literal["transactions", "queries"] = "transactions"
     status: Literal["running", "complete", "incomplete"] = "running"
@@ -109,6 +106,14 @@ class Manifest(ManifestPart):
         streams = (given["concurrent_streams"] or {}).get("streams", 0)
         rest = {key: value for key, value in given.items() if key != "concurrent_streams"}
         return rest | {"steps": [dict(step) | {"streams": streams} for step in given.get("steps", ())]}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_fields_of_probes(cls, given: Any) -> Any:
+        """Read a record of a run that has the fields of a probe as null, as older versions wrote it."""
+        if not isinstance(given, dict):
+            return given
+        return {key: value for key, value in given.items() if value is not None or key not in ("probe", "probe_plan")}
 
     @model_validator(mode="after")
     def _has_what_its_kind_needs(self) -> Self:
