@@ -193,8 +193,10 @@ FILE = "scenario.schema.json"
 
 
 def kinds() -> list[type[Titled]]:
-    """Return the models of all kinds of scenario files."""
-    return [Scenario, LoadsScenario, QueryScenario, *capabilities.parts("scenario")]
+    """Return the models of all kinds of scenario files; those that add keys to another follow it."""
+    added = capabilities.parts("scenario")
+    of_loads = [kind for kind in added if issubclass(kind, LoadsScenario)]
+    return [Scenario, LoadsScenario, *of_loads, QueryScenario, *(kind for kind in added if kind not in of_loads)]
 
 
 def json_schema() -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The JSON schema of scenario files, and what is made of it."""
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,13 @@ def test_the_files_made_of_it_are_current():
     """`stallmark schema > scenarios/scenario.schema.json`, and `--markdown` for docs/scenario-reference.md."""
     assert json.loads((SHIPPED / FILE).read_text()) == schema()
     assert (DOCS / "scenario-reference.md").read_text() == page()
+
+
+def test_a_kind_that_adds_keys_to_another_repeats_none_of_them():
+    [loads, sizing, *_] = page().partition("## Several loads at once")[2].split("\n## ")
+    assert sizing.startswith("New hardware for the load of a profile")
+    shown = re.findall(r"^\| `(\w+)`", loads + sizing, re.MULTILINE)
+    assert {"loads", "replay"} < set(shown) and len(shown) == len(set(shown))
 
 
 def test_every_key_is_described():
