@@ -25,6 +25,13 @@ def test_the_page_is_current():
     assert PAGE.read_text(encoding="utf-8") == data_format.markdown()
 
 
+def test_the_manifests_of_capabilities_are_beside_that_of_runs():
+    schemas = data_format.in_json()
+    of_runs, of_probes = schemas["manifest"]["properties"], schemas["capability_manifests"]["probe"]["properties"]
+    assert {"scenario", "steps"} < set(of_runs) and "probe" not in of_runs and set(of_runs) < set(of_probes)
+    assert of_probes["kind"]["const"] == "probe"
+
+
 def test_every_column_has_a_meaning_and_every_quantity_a_unit():
     found = [*data_format.tables(), data_format.STEPS_IN_SQL, *data_format.profile_tables()]
     assert {one.name for one in found} >= {*TABLES, *added_tables(), "server_io", "volumes", "maintenance"}

@@ -6,12 +6,9 @@ It is made of the schemas that records are written by, so that it cannot differ 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 from typing import Any
 
 import pyarrow as pa
-from pydantic import TypeAdapter
 
 from stallmark import capabilities
 from stallmark.collectors import OF_STATEMENTS, ON_REQUEST, REGISTRY
@@ -222,7 +219,12 @@ def in_json() -> dict[str, Any]:
     """Return the tables that records hold, and the JSON schemas of the manifests."""
     return {
         "tables": [table.facts() for table in tables()],
-        "manifest": TypeAdapter(reduce(or_, capabilities.parts("manifest"), Manifest)).json_schema(),
+        "manifest": Manifest.model_json_schema(),
+        "capability_manifests": {
+            name: model.model_json_schema()
+            for name in capabilities.NAMES
+            if (model := capabilities.part(name, "manifest"))
+        },
         "profile_tables": [table.facts() for table in profile_tables()],
         "profile": profile.ProfileManifest.model_json_schema(),
     }
