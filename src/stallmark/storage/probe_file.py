@@ -1,8 +1,8 @@
 """The file that a probe or a raw load works on: made by us, marked, and removed; nothing else is ever written to.
 
 Its first MiB holds our mark, and no I/O goes there. A probe that was killed leaves its file, and a link to it among the
-temporary files. Whatever command comes next finds it by that, and the next probe in that folder by its name. Its mark
-tells that it is ours, and that its process is gone.
+temporary files. Whatever command comes next finds the file by the link, and the next probe in that folder by its name.
+Its mark shows that it is ours, and holds the number of its process; the process table shows whether that is gone.
 """
 
 import json
@@ -70,7 +70,7 @@ def make_probe_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
     path = folder.resolve() / f"{PREFIX}{name}{SUFFIX}"
     link = Path(tempfile.gettempdir(), f"{temporary_name('elsewhere')}{name}")
     try:
-        with suppress(OSError):  # on Windows not everybody may make one
+        with suppress(OSError):  # creating links needs a privilege on Windows
             link.symlink_to(path)
         try:
             folder.mkdir(parents=True, exist_ok=True)
