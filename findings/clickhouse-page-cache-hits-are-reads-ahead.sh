@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# ClickHouse shows most of a scan as hits of the page cache when all of it came from the device: ThreadPoolReader-
-# PageCacheHitBytes has 99 % of a table whose files were in no cache, 44 % where the kernel reads ahead 128 KiB, and
-# 100 % once they are in it. Its default way of reading asks first for what the kernel has without a wait, 128 KiB at a
-# time, and calls that a hit; only the rest is a miss, read by another thread. But the kernel has meanwhile begun to
-# read ahead of a scan, at the first miss and then at the hits themselves, so a hit is what came in time. The share is
-# that of the device's speed and of read_ahead_kb, not of memory: it goes up with a faster device and with a slower
-# query, and says of a table that no memory holds that more memory has little to win. A limit of bandwidth that spares
-# the hits, as proposed for ClickHouse in pull request 118495, would spare the device's own reads. What the device read
-# is OSReadBytes, beside OSReadChars, in the same row of system.query_log.
+# ClickHouse shows most of a scan as hits of the page cache when all of it came from the device:
+# ThreadPoolReaderPageCacheHitBytes has 99 % of a table whose files were in no cache, 44 % where the kernel reads ahead
+# 128 KiB, and 100 % once they are in it. Its default way of reading asks first for what the kernel has without a wait,
+# 128 KiB at a time, and calls that a hit; only the rest is a miss, read by another thread. But the kernel has
+# meanwhile begun to read ahead of a scan, at the first miss and then at the hits themselves, so a hit is what came in
+# time. The share is that of read_ahead_kb, not of memory: it should go up too, which was not run, with a faster device
+# and with a slower query, and it says of a table that no memory holds that more memory has little to win. A limit of
+# bandwidth that spares the hits, as proposed for ClickHouse in pull request 118495, would spare the device's own
+# reads. What the device read is OSReadBytes, beside them in system.events.
 #
 # The files of a table are put out of the cache by posix_fadvise, and the same query is run twice.
 # Run with chdb-core-lite 26.5.0 (ClickHouse 26.5.1.1) on ext4, Linux 6.18, 2026-11-30:
