@@ -28,6 +28,13 @@ def test_a_machine_with_everything():
     assert found["machine"][0] == "ok" and found["embedded PostgreSQL"][0] == "ok"
 
 
+@pytest.mark.parametrize(("missing", "hint"), [([], " (`stallmark probe FOLDER`)"), (["probe"], "")])
+def test_the_command_that_probes_is_named_if_it_is_there(monkeypatch, missing, hint):
+    monkeypatch.setattr("stallmark.storage.programs.can_probe", lambda: None)
+    monkeypatch.setattr("stallmark.capabilities.missing", lambda names: missing)
+    assert states()["raw storage"] == ("ok", f"it can be probed{hint}.")
+
+
 def test_no_compiler_means_no_emulated_devices(monkeypatch):
     without(monkeypatch, "cc", "gcc", "clang")
     state, sentence = states()["C compiler"]

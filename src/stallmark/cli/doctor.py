@@ -72,7 +72,8 @@ def _machine() -> Iterator[Examined]:
     if reason := can_probe():
         yield Examined("raw storage", "limited", reason)
     else:
-        yield Examined("raw storage", "ok", "it can be probed.")
+        command = "" if capabilities.missing(["probe"]) else " (`stallmark probe FOLDER`)"
+        yield Examined("raw storage", "ok", f"it can be probed{command}.")
 
 
 def _leftovers(remove: bool) -> Iterator[Examined]:
