@@ -77,7 +77,7 @@ EXIT_WITHIN_S = 5  # a conductor whose channel has closed is ending
 FAREWELL_S = 40  # the conductor gives the executors 15 s, they give their users 10 s
 CHECK_EVERY_S = 0.2
 SILENT_S = 30.0  # an executor that reports four times a second has stopped
-MISSING_S = 5.0  # the same at the end of the timeline, if its last report did not come either
+MISSING_S = 5.0  # silence at the timeline's end that counts as stopped, if no last report came
 _CONDUCTOR = "the load driver's conductor"
 REPORTED_AFTER_S = 0.75  # when a second has ended: executors report four times a second, load machines 0.4 s after it
 
@@ -406,7 +406,7 @@ class Drive:
             self._writer.note(sentence)
 
     def _silent_loads(self, seconds: float) -> list[str]:
-        """Return the loads that go on and have an executor of which nothing was heard for so many seconds."""
+        """Return the unfinished loads with an executor silent for `seconds` or longer."""
         silent = [load for (load, _, _), checks in self._unheard.items() if checks * CHECK_EVERY_S >= seconds]
         return [load for load in dict.fromkeys(silent) if load not in self.ended]
 
@@ -438,8 +438,9 @@ class Drive:
 
 
 def _standing_still(seconds: float) -> str:
-    """Return the reason for the end of loads whose executor has stopped, as the end of a sentence."""
+    """Return the reason for the end of loads whose executor is silent, as the end of a sentence."""
+    # A conductor that stands still passes no report on, which looks the same from here.
     return (
-        f"an executor process reported nothing for more than {seconds:g} s: it was stopped, or its machine is busy; "
-        "leave the processes and the processors to the run"
+        f"no report of an executor process arrived for more than {seconds:g} s: it or {_CONDUCTOR} was stopped, or "
+        "their machine is busy; leave the processes and the processors to the run"
     )

@@ -86,7 +86,7 @@ def test_a_part_that_is_stopped_ends_the_run_before_its_time(bank, load, monkeyp
         (running.executors()[0] if part == "executor" else running.conductor).send_signal(signal.SIGSTOP)
 
     record = load(600, load_spec(20)).run(stop)
-    assert "an executor process reported nothing for more than 2 s" in record.incomplete_because
+    assert "no report of an executor process arrived for more than 2 s: it or the load" in record.incomplete_because
     assert total(record, "transactions", "committed") > 0
 
 
@@ -94,7 +94,7 @@ def test_an_executor_that_is_stopped_before_the_end_makes_no_whole_run(bank, loa
     monkeypatch.setattr(controller, "MISSING_S", 1.0)
     running = load(8, load_spec(20))
     running.run(lambda running: running.executors()[0].send_signal(signal.SIGSTOP))
-    assert "an executor process reported nothing for more than 1 s" in running.drive.no_result_reason()
+    assert "no report of an executor process arrived for more than 1 s" in running.drive.no_result_reason()
 
 
 def test_a_lost_server_ends_the_run_with_a_sentence(bank, load):
