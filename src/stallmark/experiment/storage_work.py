@@ -81,12 +81,12 @@ def carry_out_hook(title: str, hook: Hook, show: Show, which: str | None = None)
     began = time.monotonic()
     if hook.ask:
         answer = _ask(title, hook.ask, show)
-        return HookResult(ask=hook.ask, answer=answer, seconds=seconds_since(began))
+        return HookResult(ask=hook.ask, answer=answer, seconds=round(seconds_since(began), 1))
     assert hook.command
     with show.bar(f"{title}: {' '.join(hook.command)}", None):
         show.waits(" ".join(hook.command))
         output = _run(which or f"The command before {title!r}", hook.command, hook.timeout or DEFAULT_TIMEOUT_S)
-    return HookResult(command=tuple(hook.command), output=output, seconds=seconds_since(began))
+    return HookResult(command=tuple(hook.command), output=output, seconds=round(seconds_since(began), 1))
 
 
 def carry_out_at_end(hook: Hook, folder: Path, state: str, because: str, show: Show) -> None:
@@ -105,6 +105,7 @@ def carry_out_at_end(hook: Hook, folder: Path, state: str, because: str, show: S
 
 
 def seconds_since(began: float) -> float:
+    """Return the seconds since `began` of the monotonic clock, to a millisecond."""
     return round(time.monotonic() - began, 3)
 
 
