@@ -12,7 +12,7 @@ class StallmarkError(Exception):
 
 
 class WrongOption(StallmarkError):
-    """A mistake in the options of a command, on whatever machine it is given: the command line is wrong."""
+    """A mistake in the command's options, independent of the machine and its files."""
 
 
 class NoConnection(StallmarkError):
