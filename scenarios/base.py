@@ -77,7 +77,8 @@ class AnyScenario(Titled):
     """A command that is run when the experiment ends, however it does. In its arguments `{folder}`, `{state}`
     (complete, incomplete, stopped) and `{because}` are replaced."""
     devices: Annotated[int, Field(ge=1, strict=True)] | None = None
-    """The number of devices, at least, that `stallmark run` must be given with `--device`."""
+    """The number of devices, at least, that `stallmark run` must be given with `--device`, unless `place`,
+    `--data-dir`, `--wal-dir` or `--server` places the database."""
     variants: Annotated[list[Variant], Field(min_length=1, max_length=MOST_VARIANTS), NamedApart]
     """The sides of the comparison, at least one."""
 

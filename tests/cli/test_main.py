@@ -12,6 +12,7 @@ import click
 import pytest
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 from support.command_line import signals_as_before, stallmark
+from support.documents import shell_commands
 
 from stallmark import stopping
 from stallmark.capabilities import installed
@@ -210,6 +211,44 @@ def test_a_mistake_in_the_value_of_an_option_ends_with_2(line, tmp_path, monkeyp
     result = stallmark(*line.split())
     assert result.exit_code == 2 and result.stderr.count("Error:") == 1, result.output
     assert [path.name for path in tmp_path.iterdir() if path.name not in ("here", "FILE")] == []
+
+
+@pytest.mark.parametrize(
+    ("scenario", "options", "needed"),
+    [
+        ("two-devices", "", "2 devices"), ("two-devices", "--device one=here --data-dir there", "2 devices"),
+        ("device-ramp", "", "1 device"),
+    ],
+)  # fmt: skip
+def test_a_comparison_of_devices_without_them_is_refused_with_how_many(scenario, options, needed):
+    result = stallmark("run", scenario, *options.split())
+    assert result.exit_code == 2
+    assert f"{scenario} needs {needed}: name each by --device NAME=FOLDER." in " ".join(result.stderr.split())
+
+
+ONE_AT_A_TIME = [one.words[1:] for one in shell_commands() if one.text.startswith("stallmark run two-devices --set")]
+
+
+@pytest.mark.parametrize("is_copy", [False, True], ids=["shipped", "copy"])
+@pytest.mark.parametrize(
+    ("words", "reached"),
+    [
+        *((words, "nowhere/mnt/disk") for words in ONE_AT_A_TIME),
+        (["run", "two-devices", "--wal-dir", "nowhere/wal"], "nowhere/wal"),
+        (["run", "two-devices", "--set", "variants.0.place={data: nowhere/old}"], "nowhere/old"),
+        (["run", "two-devices", "--server", "postgresql://nobody@127.0.0.1:1/nothing"], "127.0.0.1"),
+    ],
+    ids=lambda value: " ".join(value[2:]) if isinstance(value, list) else "",
+)
+def test_a_database_that_is_placed_otherwise_needs_no_device(words, reached, is_copy):
+    """Each is refused further on, by what it names."""
+    assert len(ONE_AT_A_TIME) == 2
+    if is_copy:
+        assert stallmark("new", "mine.yaml", "--from", "two-devices").exit_code == 0
+        words = ["mine.yaml" if word == "two-devices" else word for word in words]
+    result = stallmark(*(word.replace("/mnt/disk", "nowhere/mnt/disk") for word in words))
+    assert (result.exit_code, result.stderr.count("Error:")) == (3, 1), result.output
+    assert reached in result.stderr and "--device" not in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -136,8 +136,11 @@ def run(
         own[0].run(model, target, out_dir, show, machines, as_json)
         return
     assert isinstance(model, AnyScenario)
-    if not begun and len(devices) < (wanted := model.devices or 0):
-        raise WrongOption(f"{model.name} compares devices: name {wanted} or more, each by --device NAME=FOLDER.")
+    # Without --device a user may place the database, and compare with an experiment on another device.
+    is_placed = target.url or target.data_dir or target.wal_dir or any(variant.place for variant in model.variants)
+    if not begun and len(devices) < (wanted := model.devices or 0) and (devices or not is_placed):
+        noun = "device" if wanted == 1 else "devices"
+        raise WrongOption(f"{model.name} needs {wanted} {noun}: name each by --device NAME=FOLDER.")
     if devices:
         model = on_devices(model, devices)
     show.say(": ".join(filter(None, (model.title or model.name, model.answers))))
