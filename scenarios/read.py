@@ -5,6 +5,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -237,7 +238,7 @@ def read_document(
     document: Mapping[str, Any], overrides: Sequence[str] = (), options: LoadOptions = LoadOptions()
 ) -> AnyScenario:
     """Read a scenario that is not in a file, with changes as in `read_any_scenario`. Raises StallmarkError."""
-    given = dict(document)
+    given = deepcopy(dict(document))
     origins = {_override(given, override): f"--set {shortened(override)}" for override in overrides}
     origins |= options.apply(given, origins)
     try:

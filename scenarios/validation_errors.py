@@ -162,9 +162,12 @@ def shortened(text: str) -> str:
 
 
 def _place(keys: Keys, document: Any, path: Path, overrides: Mapping[Keys, str]) -> str:
-    for length in range(len(keys), -1, -1):
+    for length in range(len(keys), 0, -1):
         if keys[:length] in overrides:
             return overrides[keys[:length]]
+    if everything := overrides.get(()):
+        below = [option for changed, option in overrides.items() if changed and changed[: len(keys)] == keys]
+        return ", ".join(below) or everything
     line = _line(document, keys)
     return f"{path}, line {line}" if line else str(path)
 

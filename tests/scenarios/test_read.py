@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError, WrongOption
 from stallmark.scenarios.model import Scenario
-from stallmark.scenarios.read import LoadOptions, load, locate, read_any_scenario, read_scenario, shipped
+from stallmark.scenarios.read import LoadOptions, load, locate, read_any_scenario, read_document, read_scenario, shipped
 
 # Words of the libraries, which a user should never read.
 JARGON = re.compile(r"Input should|valid (dict|list|int|number|string)|instance of|pydantic|Traceback|Mapping\[|loc=")
@@ -252,6 +252,37 @@ def test_an_error_of_an_override_names_the_override(read, override, sentence):
         read(sets=(override,))
     assert str(refused.value).startswith(f"--set {override}: {sentence}")
     assert isinstance(refused.value, WrongOption)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "options", "sentence"),
+    [
+        (["workload.scale.branches=0", "measure=60s"], {}, "--set workload.scale.branches=0: workload.scale: "),
+        (["workload.scale.branches=2", "workload.scale.days=1"], {},
+            "--set workload.scale.branches=2, --set workload.scale.days=1: workload.scale: "),
+        (["search={of: users, from: 1, to: 5}"], {}, "--set search={of: users, from: 1, to: 5}: search finds the "),
+        (["search={of: users, from: 1, to: 5}"], {"users": 3},
+            "--set search={of: users, from: 1, to: 5}, --users 3: search finds the "),
+    ],
+)  # fmt: skip
+def test_a_mistake_that_only_options_make_is_theirs_and_not_of_a_line(path, overrides, options, sentence):
+    with pytest.raises(WrongOption) as refused:
+        read_any_scenario(str(path), overrides, LoadOptions(**options))
+    assert str(refused.value).startswith(sentence) and str(path) not in str(refused.value)
+
+
+def test_a_mistake_below_a_key_of_a_document_without_a_file_is_of_the_option():
+    document = load(locate("demo").read_text())
+    with pytest.raises(WrongOption, match=r"^--set workload\.scale\.days=0: workload\.scale: "):
+        read_document(document, ["workload.scale.days=0"])
+
+
+def test_a_mistake_of_a_file_is_not_put_down_to_options(path):
+    path.write_text(path.read_text().replace("branches: 1}", "branches: 0}"))
+    for overrides in ([], ["measure=60s"], ["workload.seed=5"]):
+        with pytest.raises(StallmarkError, match=f"^{path}, line 6: workload.scale: ") as refused:
+            read_any_scenario(str(path), overrides)
+        assert not isinstance(refused.value, WrongOption)
 
 
 def keys_in(document, *before: str):
