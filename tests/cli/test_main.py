@@ -193,6 +193,7 @@ def test_a_wrong_command_line_ends_with_2(arguments):
         "run demo --set workload.mix.foo=1", 'run demo --set search={"of":"users","from":1,"to":5}',
         "run saturation --set users=5", "run two-devices --set variants.0.folder=/tmp", "run ceiling --users 5",
         "run ceiling --rate 3", "run cells-emulated --set loads.bank.users=0",
+        "profile --out there --from FILE --map a=b",
         "run demo --set users.0.x=1", "run demo --users 5 --set users=6", "run two-devices --device new",
         "run two-devices --device one=here", "run device-ramp", "run device-ramp --users 5", "run demo --profile runs",
         "run demo --timezone Mars",

@@ -47,6 +47,7 @@ from stallmark.record.formats.sample import (
     load_yaml,
     opened,
     refusal,
+    wrong_option,
 )
 from stallmark.record.profile import FileClass
 
@@ -279,7 +280,7 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     """Add a file. Raise StallmarkError if none of its series has one of our names, or a series has another unit."""
     for theirs, ours in wanted.names.items():
         if ours not in NAMES:
-            raise refusal("not_ours", ours=ours, theirs=theirs)
+            raise wrong_option("not_ours", ours=ours, theirs=theirs)
     names: dict[str, None] = {}
 
     def takes(counter: Counter) -> bool:
