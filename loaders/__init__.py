@@ -127,7 +127,7 @@ class BatchShare:
         match = re.fullmatch(r"(\d+)/(\d+)", text.strip())
         part = cls(int(match[1]), int(match[2])) if match else None
         if part is None or not 1 <= part.k <= part.n:
-            raise WrongOption(f"--part {text} is not a share: write k/n with 1 ≤ k ≤ n, for instance 3/8.")
+            raise WrongOption(f"{text} is not a share: write k/n with 1 ≤ k ≤ n, for instance 3/8")
         return part
 
     def share_of(self, batches: int) -> "BatchShare | None":

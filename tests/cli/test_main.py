@@ -303,7 +303,7 @@ def test_the_scale_that_an_answer_shows_can_be_had(workload):
         (["build", "bank", "--scale", "branches=0"], 2, "branches from 1 to"),
         (["build", "bank", "--scale", "branches=1.5"], 2, "branches from 1 to"),
         (["build", "bank", "--scale", "streets=1"], 2, "it is `branches: N`"),
-        (["build", "bank", "--scale", "branches=1", "--part", "3/2"], 2, "--part 3/2 is not a share"),
+        (["build", "bank", "--scale", "branches=1", "--part", "3/2"], 2, "'--part': 3/2 is not a share"),
         (["report", "nowhere"], 3, "nowhere does not exist: name the folder of a run"),
         (["report", __file__], 3, "test_main.py is not a folder: name the folder of a run"),
         (["compare", __file__], 3, "test_main.py is not a folder: name the folder of a run"),
@@ -319,6 +319,23 @@ def test_what_cannot_be_done_ends_with_one_sentence(home, arguments, code, sente
     assert result.stdout == "" and result.stderr.count("Error:") == 1
     assert sentence in result.stderr
     assert "Input should" not in result.stderr and not home.exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "end"),
+    [
+        ("build bank --part 4/3", "for instance 3/8"), ("run demo --timezone Mars", "UTC or +01:00"),
+        ("attach runs FILE --timezone Mars", "UTC or +01:00"), ("new FILE --from nosuch", "user-ramp-sqlserver"),
+        ("run demo --duration soon", "5min or 1h30m"), ("size runs runs --slo fast", "a time as 10ms"),
+    ],
+)  # fmt: skip
+def test_a_reason_in_a_sentence_of_click_names_its_option_once_and_has_no_full_stop(line, end, tmp_path):
+    (tmp_path / "runs").mkdir()
+    result = stallmark(*line.split())
+    option = next(word for word in line.split() if word.startswith("--"))
+    assert result.exit_code == 2 and f"{option}': " in result.stderr, result.output
+    reason = result.stderr.partition(f"{option}': ")[2].rstrip()
+    assert reason.endswith(end) and option not in reason
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from stallmark.errors import StallmarkError, WrongOption, mistake
+from stallmark.errors import StallmarkError, WrongOption, as_reason, mistake
 from stallmark.redact import holds_secret
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ def parsing(parse: Callable[[str], T]) -> Callable[[click.Context, click.Paramet
         try:
             return None if text is None else parse(text)
         except (ValueError, StallmarkError) as error:
-            raise click.BadParameter(str(error), context, option) from None
+            raise click.BadParameter(as_reason(error), context, option) from None
 
     return callback
 
@@ -117,7 +117,7 @@ def _show_times_in(context: click.Context, option: click.Parameter, name: str | 
     try:
         context.with_resource(format.times_in(find_zone(name)))
     except StallmarkError as error:
-        raise click.BadParameter(str(error), context, option) from None
+        raise click.BadParameter(as_reason(error), context, option) from None
     return name
 
 
@@ -265,4 +265,4 @@ def _as_address(context: click.Context, option: click.Parameter, text: str | Non
     try:
         return PageAddress.parse(text) if text else None
     except ValueError as error:
-        raise click.BadParameter(str(error), context, option) from None
+        raise click.BadParameter(as_reason(error), context, option) from None
