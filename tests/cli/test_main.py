@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import pytest
 from pydantic_core import SchemaError, SchemaValidator, core_schema
+from support import record_kinds
 from support.command_line import signals_as_before, stallmark
 from support.documents import shell_commands
 
@@ -319,6 +320,15 @@ def test_what_cannot_be_done_ends_with_one_sentence(home, arguments, code, sente
     assert result.stdout == "" and result.stderr.count("Error:") == 1
     assert sentence in result.stderr
     assert "Input should" not in result.stderr and not home.exists()
+
+
+@pytest.mark.parametrize("command", ["status", "live", "run --resume"])
+def test_a_probe_is_said_not_to_be_continued_where_that_was_asked(command, tmp_path):
+    record_kinds.probed(tmp_path / "p")
+    result = stallmark(*command.split(), "p")
+    assert result.exit_code == 3 and "p holds runs without a database" in result.stderr, result.output
+    assert ("not continued: make them again" in " ".join(result.stderr.split())) == ("--resume" in command)
+    assert "`stallmark report`" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,11 @@ class EarlierExperiment:
                 f"The records in {folder} hide a secret of its SQL, so that the rest would not be the same load: run "
                 "the experiment again, with the secret in a parameter from a query."
             )
+        if not _database_model(last):
+            raise StallmarkError(
+                f"{folder} holds runs without a database, which are not continued: make them again, or show them with "
+                "`stallmark report`."
+            )
         scenario = scenario_of(folder, last)
         refuse_run(folder)
         whole = {
@@ -267,19 +272,20 @@ def refuse_run(folder: Path) -> None:
         raise StallmarkError(f"{folder} is a run of an experiment: name the folder above it.")
 
 
+def _database_model(manifest: Manifest) -> type[AnyScenario] | None:
+    """Return the model of a run's scenario, or None without a database."""
+    model = model_for(manifest.scenario.facts())
+    # A command may record what is not in a scenario file.
+    return model if manifest.kind in SUMMARISED and issubclass(model, AnyScenario) else None
+
+
 def scenario_of(folder: Path, manifest: Manifest) -> AnyScenario:
     """Return the scenario of an experiment from the manifest of one of its runs. Raise StallmarkError for runs without
     a database."""
-    text = manifest.scenario.facts()
-    model = model_for(text)
-    # A command may record what is not in a scenario file.
-    if manifest.kind not in SUMMARISED or not issubclass(model, AnyScenario):
-        raise StallmarkError(
-            f"{folder} holds runs without a database, which are not continued: make them again, or show them with "
-            "`stallmark report`."
-        )
+    if not (model := _database_model(manifest)):
+        raise StallmarkError(f"{folder} holds runs without a database: show them with `stallmark report`.")
     try:
-        return model.model_validate(text)
+        return model.model_validate(manifest.scenario.facts())
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise StallmarkError(
