@@ -130,7 +130,9 @@ def test_a_file_that_is_not_on_the_array_is_refused(arrays, tmp_path):
 
 
 @pytest.mark.thorough
-def test_nothing_is_left_when_stallmark_is_killed(tmp_path, arrays):
+def test_nothing_is_left_when_stallmark_is_killed(tmp_path, arrays, monkeypatch):
+    # Where no command of another test finds the links to what is left, and removes it.
+    monkeypatch.setattr(playing, "gettempdir", lambda: str(tmp_path))
     code = f"""
         from pathlib import Path
         from support.replays import *
@@ -142,7 +144,8 @@ def test_nothing_is_left_when_stallmark_is_killed(tmp_path, arrays):
                       data_bytes={LEAST_BYTES}, log_bytes={LEAST_BYTES})
     """
     process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code)], env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "TMPDIR": str(tmp_path)},
     )
     eventually(lambda: programs_on(tmp_path), "fio at work")
     process.send_signal(signal.SIGKILL)
