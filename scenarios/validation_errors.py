@@ -153,6 +153,8 @@ def _in_yaml(given: Any) -> str:
         return "a mapping" if given else "an empty mapping"
     if isinstance(given, list):
         return "a list" if given else "an empty list"
+    if isinstance(given, bool):
+        return str(given).lower()
     return repr(shortened(given)) if isinstance(given, str) else str(given)
 
 

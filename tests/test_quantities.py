@@ -86,7 +86,7 @@ def test_durations(text, seconds):
         (SECONDS, 60, "60 has no unit: write 60s or 60min"),
         (SECONDS, "1e3", "1e3 has no unit: write 1e3s or 1e3min"),
         (SECONDS, "2 parsecs", "'2 parsecs' is not a duration: write it as 500ms, 90s, 5min or 1h30m"),
-        (SECONDS, True, "'True' is not a duration"),
+        (SECONDS, True, "'true' is not a duration"),
         (SECONDS, float("inf"), "'inf' is not a duration"),
         (SECONDS, "1:30", "'1:30' is not a duration"),
         (SECONDS, "", "'' is not a duration"),

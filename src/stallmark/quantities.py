@@ -126,7 +126,8 @@ def parse_seconds(value: Any) -> float:
 
 def _as_text(value: Any) -> str:
     """Return the text of a quantity. An empty value in YAML is None."""
-    return "" if value is None else str(value).strip()
+    text = "" if value is None else str(value).strip()
+    return text.lower() if isinstance(value, bool) else text  # as YAML has it
 
 
 def finite(text: str) -> float:

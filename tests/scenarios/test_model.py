@@ -210,7 +210,7 @@ WRONG_DESIGNS = [
     ("[history]", "[histroy]", ": database.tables: bank has no table histroy: there are accounts, branches, history,"),
     ("change_server: true, ", "", "line 7: database: tempdb belongs to every database of the server: write `change_s"),
     ("recovery: simple", "recovery: easy", "line 14: database.recovery must be simple, bulk_logged or full, not"),
-    ("snapshot: on", "snapshot: true", "line 15: database.read_committed_snapshot must be on or off, not True."),
+    ("snapshot: on", "snapshot: true", "line 15: database.read_committed_snapshot must be on or off, not true."),
     ("level: 160", "level: 165", "line 17: database.compatibility_level must be 130, 140, 150, 160 or 170"),
     ("level: 160", "level: 120", "line 17: database.compatibility_level: 120 is too low: the procedures call STRIN"),
     ("time: 1min", "time: 1", "line 18: database.target_recovery_time: 1 has no unit: write 1s or 1min."),
