@@ -44,6 +44,9 @@ class InMemory:
     def whole(self) -> "InMemory":
         return self
 
+    def schema(self, name: str) -> pa.Schema:
+        return self.tables[name].schema
+
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if (table := self.tables.get(name)) is None:
             return
