@@ -120,8 +120,8 @@ def test_own_sql_stands_in_for_the_database_of_a_profile(
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (["run", "sizing-emulated"], 3),
-        (["run", "demo", "--profile", "."], 3),
+        (["run", "sizing-emulated"], 2),
+        (["run", "demo", "--profile", "."], 2),
         (["run", "sizing-emulated", "--profile", "."], 3),
         (["run", "sizing-emulated", "--profile", "nowhere"], 2),
     ],
