@@ -202,6 +202,7 @@ FORMATS: Mapping[str, Format] = {
     "in_brackets": in_brackets,
     "indicative": indicative,
     "named": scope,
+    "pool": lambda facts: pool(facts["pool_bytes"], facts["pool_share"]),
     "sentence": sentence,
     "term": term,
 }

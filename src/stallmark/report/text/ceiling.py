@@ -22,7 +22,7 @@ from stallmark.format import (
     size,
 )
 from stallmark.record.manifest.course import ChosenSize
-from stallmark.report.text import UNSURE, Format, clause, indicative, pool, rate, says
+from stallmark.report.text import UNSURE, Format, clause, indicative, rate, says
 
 # The wording of a ceiling: the load that was searched for, at which the service level holds.
 
@@ -374,7 +374,6 @@ FORMATS: Mapping[str, Format] = {
     "missed": lambda facts: _error_text(facts["error"], facts["reads_error"]),
     "between": lambda ends: _range_text(*ends),
     "predicted": lambda facts: rate(facts["per_s"][1], facts["primary"]),
-    "pool": lambda facts: pool(facts["pool_bytes"], facts["pool_share"]),
     "smallest": lambda smallest: ", the smallest size measured," if smallest else "",
     "times": _times,
     "gives": _gives,

@@ -234,7 +234,6 @@ FORMATS: Mapping[str, Format] = {
     "commits": lambda facts: commit_rate(facts["per_s"], facts["primary"]),
     "first_rate": lambda facts: commit_rate(facts["per_s"][0], facts["primary"]),
     "second_rate": lambda facts: rate(facts["per_s"][1], facts["primary"]),
-    "pool": lambda facts: pool(facts["pool_bytes"], facts["pool_share"]),
     "prefix": _prefix,
     "times": lambda facts: _times(facts["ratio"], facts["verdict"]),
     "warming": lambda warming: ", while flash was still warming up" if warming else "",
