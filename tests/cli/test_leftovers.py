@@ -14,6 +14,7 @@ from stallmark.engines.postgres import embedded_ownership
 from stallmark.processes import leftovers_of_dead_processes, size_of, temporary_name
 
 OLD = 1_700_000_000
+makes_links = pytest.mark.skipif(os.name != "posix", reason="creating links needs a privilege on Windows")
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ def array(memory, tmp_path) -> Path:
     return array
 
 
-@pytest.mark.skipif(os.name != "posix", reason="no links for everybody")
+@makes_links
 def test_a_probe_that_ends_leaves_nothing(memory, tmp_path):
     before = everything(memory)
     (array := tmp_path / "array").mkdir()
@@ -89,7 +90,7 @@ def test_a_probe_that_ends_leaves_nothing(memory, tmp_path):
     assert everything(memory) == before and not any(array.iterdir())
 
 
-@pytest.mark.skipif(os.name != "posix", reason="no links for everybody")
+@makes_links
 def test_a_file_elsewhere_is_removed_by_whatever_command_comes_next(memory, array, tmp_path):
     [left], [link] = array.iterdir(), everything(memory)
     (mine := tmp_path / left.name).write_bytes(left.read_bytes()[1:])
@@ -99,7 +100,7 @@ def test_a_file_elsewhere_is_removed_by_whatever_command_comes_next(memory, arra
     assert not everything(memory) and not left.exists() and not other.is_symlink() and mine.exists()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="no links for everybody")
+@makes_links
 def test_its_link_stays_while_the_folder_is_away_and_goes_when_only_the_file_is(memory, array):
     [left], links = array.iterdir(), everything(memory)
     away = array.rename(array.with_name("away"))
@@ -111,7 +112,7 @@ def test_its_link_stays_while_the_folder_is_away_and_goes_when_only_the_file_is(
     assert stallmark("list", "--json").exit_code == 0 and not everything(memory)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="no links for everybody")
+@makes_links
 @pytest.mark.parametrize("fails", ["open", "unlink"])
 def test_its_link_stays_while_the_file_cannot_be_read_or_removed(memory, array, monkeypatch, fails):
     [left], links = array.iterdir(), everything(memory)
@@ -130,7 +131,7 @@ def test_its_link_stays_while_the_file_cannot_be_read_or_removed(memory, array, 
     assert stallmark("list", "--json").exit_code == 0 and not left.exists() and not everything(memory)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="no links for everybody")
+@makes_links
 def test_a_file_that_another_command_removes_meanwhile_ends_no_command(memory, array, monkeypatch):
     [left], [link] = array.iterdir(), everything(memory)
     path_open = Path.open
