@@ -1,4 +1,4 @@
-"""Steps of raw I/O on a file, measured on the storage that was meant: of a probe alone, and of those around runs."""
+"""Measure raw I/O on a file in steps, and make sure that it reaches the intended storage."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence

@@ -143,7 +143,7 @@ def one_pool(a: Manifest, b: Manifest) -> bool:
 
 
 def differences_from_first(runs: Sequence[RunSummary]) -> list[Finding]:
-    """Return the undeclared differences of runs from the first of them, each once."""
+    """Compare each run with the first; return the differences that no variant declares, each once."""
     first, *others = (run.manifest for run in runs)
     return list(dict.fromkeys(difference for other in others for difference in undeclared_differences(first, other)))
 
