@@ -1,11 +1,16 @@
 """Steps are measured on the device that is meant: a program in fio's place, and fio itself where it is installed."""
 
 import shutil
+import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
+from support.waiting import eventually
 
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import Asked
@@ -85,6 +90,50 @@ def test_what_goes_wrong_is_a_sentence(fake, file, monkeypatch, complaint, sente
     with pytest.raises(StallmarkError, match=sentence) as refused:
         measure(file, [READ], 1)
     assert "\n" not in str(refused.value)
+
+
+KILLED_DRIVER = """
+import sys
+from pathlib import Path
+from stallmark.record.manifest.storage import Asked
+from stallmark.storage.fio import PATTERNS
+from stallmark.storage.probe import measure
+from stallmark.storage.probe_file import LEAST_BYTES, ProbeFile
+measure(ProbeFile(Path("file"), LEAST_BYTES, ours=True), [Asked(PATTERNS["8k-random-read"], 8)], 600)
+"""
+
+
+@pytest.fixture
+def endless(fake, monkeypatch) -> Path:
+    """The file in which a fio that does not end writes the number of its process."""
+    monkeypatch.setenv("ENDLESS", "1")
+    return fake / "pid"
+
+
+def test_its_io_ends_with_a_driver_that_is_killed(endless):
+    with subprocess.Popen([sys.executable, "-c", KILLED_DRIVER]) as driver:
+        program = psutil.Process(int(eventually(lambda: endless.exists() and endless.read_text())))
+        driver.kill()
+    eventually(lambda: not program.is_running(), "the end of fio")
+
+
+def test_its_io_ends_when_the_guard_is_killed(endless, file):
+    def kill_guard():
+        program = psutil.Process(int(eventually(lambda: endless.exists() and endless.read_text())))
+        program.parent().kill()
+        eventually(lambda: not program.is_running(), "the end of fio")
+
+    with ThreadPoolExecutor() as pool, pytest.raises(StallmarkError, match=r"was killed by signal 9 \(SIGKILL\)"):
+        ended = pool.submit(kill_guard)
+        measure(file, [READ], 600)
+    ended.result()
+
+
+def test_its_io_is_ended_when_it_hangs(endless, file, monkeypatch):
+    monkeypatch.setattr("stallmark.storage.programs._STEP_GRACE_S", 1.0)
+    with pytest.raises(StallmarkError, match="the device hangs"):
+        measure(file, [READ], 0.5)
+    assert not psutil.pid_exists(int(endless.read_text()))
 
 
 def test_without_fio_it_says_how_to_come_by_it(tmp_path, monkeypatch):

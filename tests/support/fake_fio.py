@@ -5,12 +5,15 @@ import sys
 import pytest
 
 FAKE = f"""#!{sys.executable}
-import json, os, sys
+import json, os, sys, time
 asked = dict(option[2:].split("=", 1) for option in sys.argv[1:] if "=" in option)
 if "--version" in sys.argv:
     print("fio-3.99")
 elif os.environ.get("FAIL"):
     sys.exit(os.environ["FAIL"])
+elif os.environ.get("ENDLESS"):
+    open("pid", "w").write(str(os.getpid()))
+    time.sleep(600)
 else:
     threads = int(asked["numjobs"]) * int(asked["iodepth"])
     ios = 1000 * threads
