@@ -45,6 +45,30 @@ def test_transactions_that_no_user_starts_need_not_have_come(tmp_path):
     assert found["transaction sweep"].exit_code == 3
 
 
+@pytest.mark.parametrize(
+    ("committed", "given_up", "state"),
+    [
+        (7, {"serialization": 1}, "works"),
+        (40, {"deadlock": 3, "lock timeout": 1}, "works"),
+        (40, {"deadlock": 3, "serialization": 2}, "failed"),
+        (0, {"serialization": 1}, "failed"),
+        (7, {"other": 1}, "failed"),
+        (40, {"deadlock": 1, "timeout": 1}, "failed"),
+    ],
+)
+def test_a_transaction_given_up_because_of_others_has_not_failed_unless_many_are(tmp_path, committed, given_up, state):
+    writer = RecordWriter(tmp_path / "run", a_manifest())
+    counts = {"committed": committed, "failed": sum(given_up.values()), "rolled_back": 0}
+    writer.append("transactions", [{"transaction": "pay"} | counts | RAN])
+    error = {"load": "market", "transaction": "pay", "code": "40001", "message": "lost", "second": 1, "attempts": 9}
+    writer.append("errors", [error | {"error_class": kind, "given_up": count} for kind, count in given_up.items()])
+    writer.close()
+    check = next(selftest_checks.transactions(Record(tmp_path / "run"), MARKET))
+    assert (check.subject, check.state, check.exit_code) == ("transaction pay", state, 3 if state == "failed" else 0)
+    assert check.result.startswith(f"{committed} committed, {counts['failed']} failed")
+    assert all(f"{kind} (40001): lost" in check.result for kind in given_up)
+
+
 @pytest.mark.parametrize(("cards", "state"), [(1, "failed"), (2, "failed"), (50, "off")])
 def test_a_transaction_whose_turn_had_not_come_has_not_failed(tmp_path, cards, state):
     """Seven were made: less than the decks of two users, each of which has the other transaction once."""
