@@ -174,13 +174,15 @@ def _others(engine: "Engine") -> Iterator[Examined]:
         yield Examined("others", "limited", f"whether others have sessions in the database is not known: {hidden}.")
 
 
-def ours() -> Iterator[Leftover]:
-    """Yield the leftovers that are certainly Stallmark's."""
+def ours(*, elsewhere: bool) -> Iterator[Leftover]:
+    """Yield the leftovers that are certainly Stallmark's. `elsewhere`: those to which links lead, too."""
     for leftover in leftovers_of_dead_processes():
         try:
             target = Path(os.readlink(leftover.place))
         except OSError:  # no link, or another command has removed it
             yield leftover
+            continue
+        if not elsewhere:
             continue
         # Imported late: a command that meets no such link is spared NumPy.
         from stallmark.storage.probe_file import leftover_behind
@@ -195,16 +197,16 @@ def ours() -> Iterator[Leftover]:
 
 def everything() -> Iterator[Leftover]:
     """Yield all leftovers, including shared memory of PostgreSQL servers that may not be Stallmark's."""
-    yield from ours()
+    yield from ours(elsewhere=True)
     if os.name == "posix":
         from stallmark.engines.postgres.embedded_ownership import leftover_segments
 
         yield from leftover_segments()
 
 
-def sweep() -> None:
+def sweep(*, elsewhere: bool) -> None:
     """Remove our leftovers, at the start of every command. Errors are ignored: `doctor` lists what is left."""
     with suppress(OSError, StallmarkError):
-        for leftover in ours():
+        for leftover in ours(elsewhere=elsewhere):
             with suppress(OSError, StallmarkError):
                 leftover.remove()

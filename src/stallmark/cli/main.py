@@ -146,7 +146,8 @@ def main(context: click.Context) -> None:
 
     # `doctor` lists the leftovers instead.
     if context.invoked_subcommand != "doctor":
-        sweep()
+        # Storage that hangs stops whoever looks at it, and only these two need it.
+        sweep(elsewhere=context.invoked_subcommand in ("run", "probe"))
 
 
 for lines in GROUPS.values():

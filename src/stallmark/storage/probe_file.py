@@ -1,8 +1,8 @@
 """The file that a probe or a raw load works on: made by us, marked, and removed; nothing else is ever written to.
 
 Its first MiB holds our mark, and no I/O goes there. A probe that was killed leaves its file, and a link to it among the
-temporary files. Whatever command comes next finds the file by the link, and the next probe in that folder by its name.
-Its mark shows that it is ours, and holds the number of its process; the process table shows whether that is gone.
+temporary files. The next `run` or `probe` finds the file by the link, and one in that folder also by its name. Its mark
+shows that it is ours, and holds the number of its process; the process table shows whether that is gone.
 """
 
 import json
