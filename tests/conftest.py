@@ -53,28 +53,6 @@ SLOW = (
 )  # fmt: skip
 """Parts of the names of files whose tests start servers, browsers, compilers or loads by themselves."""
 
-THOROUGH = (
-    "test_documented_columns", "test_steadiness", "test_truth", "test_brokerage_bulk_copy",
-    "test_brokerage_tables", "test_brokerage_trades", "test_market_emulator", "test_past_trades",
-    "test_warehouse_refresh", "mssql/test_memory", "attach/test_summary", "test_loader_pool", "test_estimate",
-    "test_active_set", "test_golden", "mssql/test_answers", "mssql/test_view_rights", "cli/test_characterise",
-    "cli/test_readers", "test_false_sizing", "test_false_reading", "test_false_locality", "test_data_versions",
-    "test_locality", "test_claims", "test_any_cpu", "test_brokerage_split", "test_codecs", "test_totals",
-    "test_ceiling_search", "test_student", "analysis/test_loads", "analysis/test_summary", "test_resume",
-    "cli/test_runs", "cli/test_compare", "test_untested", "sizing/test_summary", "lab/server/test_up",
-    "cli/test_ending", "record/test_sql", "mssql/test_collectors", "mssql/test_availability", "mssql/test_engine",
-    "mssql/test_session", "mssql/test_logins", "mssql/test_examine", "live/test_server", "driver/test_pacing",
-    "test_brokerage_runs", "mssql/test_analysis", "test_server_state", "mssql/test_backup",
-    "test_query_store_analysis", "test_read_counters", "test_step_validity", "test_false_profile",
-    "profile/test_collection", "test_controller_interrupted", "test_one_of_several_loads", "live/test_view",
-    "test_several_databases_analysis", "test_server_lost",
-    "report/test_pool_curve", "schema/test_placement", "mssql/test_chosen_settings", "test_sysstat_truth",
-    "test_sysstat_field", "test_curve_search", "imports/test_devices", "imports/test_refused",
-    "imports/test_perfmon", "imports/test_open_csv", "stats/test_stationarity",
-    "brokerage/test_inputs", "brokerage/test_choices", "analysis/test_pool_curve", "test_every_text",
-)  # fmt: skip
-"""Parts of the names of files whose tests try so many cases that they take seconds of a processor."""
-
 LONG = (
     "end_to_end/test_readme", "end_to_end/test_sizing", "end_to_end/test_load_machines",
     "end_to_end/test_several_workloads", "end_to_end/test_interrupted", "end_to_end/test_whole_selftest", "end_to_end",
@@ -95,14 +73,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what starts a server or is thorough, and leave out what needs a SQL Server that is not there."""
+    """Mark what starts a server or the parser, and leave out what needs a SQL Server that is not there."""
     kept, absent = [], []
     no_parser = not PROGRAM.exists()
     for item in items:
         if starts_a_server(item):
             item.add_marker("server")
-        asks_parser = item.get_closest_marker("microsoft_parser")  # which takes two seconds to start
-        if asks_parser or _is_named_in(THOROUGH, _file(item)):
+        asks_parser = item.get_closest_marker("microsoft_parser")
+        if asks_parser:  # it takes two seconds to start
             item.add_marker("thorough")
         is_absent = sql_server.is_absent(item) or (no_parser and asks_parser)
         (absent if is_absent else kept).append(item)

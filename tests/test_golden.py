@@ -6,6 +6,8 @@ import sys
 import pytest
 from benchmarks.golden import CASES, GOLDEN, ROOT, differences, digest, page
 
+pytestmark = pytest.mark.thorough
+
 
 def test_frozen_records_show_what_they_showed():
     done = subprocess.run([sys.executable, "-m", "benchmarks.golden"], cwd=ROOT, capture_output=True, text=True)

@@ -15,6 +15,8 @@ from stallmark.analysis.read.times import ReadKind
 from stallmark.analysis.run import summarise_run
 from stallmark.record.reader import Record, find_records
 
+pytestmark = pytest.mark.thorough
+
 
 def test_what_an_emulated_device_counted(tmp_path):
     step = only_step(with_flash(make_run(tmp_path / "run", Truth(read_ms=8)), hit_share=0.5, active_extents=2000))

@@ -15,6 +15,8 @@ from stallmark.analysis.validity_gates import GateKind
 from stallmark.record.reader import Record
 from stallmark.report.experiment import experiment_in_json
 
+pytestmark = pytest.mark.thorough
+
 SOUND = Truth(tps=250, noise=0.0, warm_up_s=12, measured_s=40, brokerage=Brokerage())
 
 

@@ -21,7 +21,7 @@ from stallmark.record.reader import find_records
 from stallmark.report.text import sentence
 
 __all__ = ["kept_summaries", "read_once"]
-pytestmark = pytest.mark.usefixtures("read_once")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("read_once")]
 
 
 def of_version(folder: Path, version: int | None) -> Path:

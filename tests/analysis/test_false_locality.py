@@ -15,6 +15,8 @@ from support.traces import FILES, PAGE, TRUTH, put_trace
 from stallmark.analysis.locality import Locality, LocalityKind, characterise
 from stallmark.record.reader import find_records
 
+pytestmark = pytest.mark.thorough
+
 BEGIN, END = 5, 35  # of the measured interval
 PAGES = sum(file[4] for file in FILES) // PAGE
 COUNTED = round(TRUTH.tps * TRUTH.reads_per_transaction * (END - BEGIN))

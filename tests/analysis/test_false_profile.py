@@ -24,6 +24,8 @@ from stallmark.record.profile import ProfiledServer, Session, Source, Waited, re
 from stallmark.record.profile_tables import SAMPLES
 from stallmark.report.text import sentence
 
+pytestmark = pytest.mark.thorough
+
 DAY = 5760
 """The intervals of a day."""
 SQL_SERVER, POSTGRESQL = (ProfiledServer(engine=engine) for engine in ("mssql", "postgresql"))

@@ -42,6 +42,8 @@ from stallmark.attach.summary import AttachKind
 from stallmark.record.reader import LoadRecord, Record
 from stallmark.report.text import sentence
 
+pytestmark = pytest.mark.thorough
+
 MINUTE = Interval(0, 0, 60, 60.0, False)
 
 

@@ -28,6 +28,8 @@ from stallmark.report.loads import picture_of_loads
 from stallmark.report.text import sentence
 from stallmark.scenarios.load import RawLoad
 
+pytestmark = pytest.mark.thorough
+
 STEPS = alone_and_together({"mail": (60.0, 30.0), "bank": (200.0, 80.0)}, scan=(900.0, 300.0), reports=(0.5, 0.25))
 SSD = {"name": "sdb", "model": "An SSD"}
 

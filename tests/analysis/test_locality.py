@@ -27,6 +27,8 @@ from stallmark.record.reader import find_records
 from stallmark.stats.thresholds import SHARE_SAMPLES
 from stallmark.transactions import WORKLOADS, find_workload
 
+pytestmark = pytest.mark.thorough
+
 PAGES = sum(file[4] for file in FILES) // PAGE
 BEGIN, END = 5, 35  # of the measured interval
 

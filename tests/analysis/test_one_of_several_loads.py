@@ -15,6 +15,8 @@ from stallmark.analysis.step_summary import LawKind, NoteKind, StepSummary
 from stallmark.record.reader import LoadRecord, Record
 from stallmark.record.writer import RecordWriter
 
+pytestmark = pytest.mark.thorough
+
 STEPS = alone_and_together({"mail": (60.0, 30.0), "bank": (200.0, 80.0)}, scan=(900.0, 300.0), reports=(0.5, 0.25))
 
 

@@ -20,6 +20,8 @@ from stallmark.record.manifest.storage import Array, Devices
 from stallmark.stats.curve_search import MIB
 from stallmark.stats.inference import pooled_spread
 
+pytestmark = pytest.mark.thorough
+
 SIZES = (16, 32, 64, 128, 256, 512)
 KNEE = cliff(48 * MIB)
 

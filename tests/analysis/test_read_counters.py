@@ -30,6 +30,8 @@ from stallmark.record.reader import Record
 from stallmark.report.experiment import experiment_in_json
 from stallmark.stats.thresholds import GAP_S, REPORT_DELAY_S
 
+pytestmark = pytest.mark.thorough
+
 COLUMNS = ["reads", "stall_ms", "syncs", "nowhere"]
 VALUE = st.one_of(st.none(), st.integers(0, 50), st.integers(900, 1000))
 

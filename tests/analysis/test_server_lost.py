@@ -16,6 +16,8 @@ from stallmark.analysis.step_summary import NoteKind, StepSummary
 from stallmark.analysis.validity import ValidityKind
 from stallmark.stats.thresholds import LOST_WITHIN_S
 
+pytestmark = pytest.mark.thorough
+
 LOST = (ValidityKind.SERVER_STARTED, ValidityKind.CONNECTIONS_LOST)
 
 

@@ -14,6 +14,8 @@ from stallmark.analysis.steady import Rate, SteadyKind, incomparable, judge
 from stallmark.report.text import sentence
 from stallmark.stats.steady_state import steady_enough
 
+pytestmark = pytest.mark.thorough
+
 SERIES = 50
 
 

@@ -20,6 +20,8 @@ from stallmark.analysis.read.times import Interval
 from stallmark.analysis.validity import ValidityKind, foreign_share
 from stallmark.record.reader import Record
 
+pytestmark = pytest.mark.thorough
+
 
 def test_foreign_reads_make_a_step_invalid_when_they_matter(tmp_path):
     much = step_of(tmp_path / "much", replace(STEADY, foreign_reads_per_second=80))

@@ -27,6 +27,8 @@ from stallmark.record.reader import Record, find_records
 from stallmark.report.experiment import experiment_in_json
 from stallmark.report.renderers import dumped, in_json
 
+pytestmark = pytest.mark.thorough
+
 
 def test_the_quantities_of_a_step_are_those_of_the_truth(tmp_path):
     device = EMULATED | {"spindles": 16}

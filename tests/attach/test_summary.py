@@ -23,6 +23,8 @@ from stallmark.record.reader import Record
 from stallmark.report.experiment import experiment_in_json
 from stallmark.stats.inference import correlate_changes
 
+pytestmark = pytest.mark.thorough
+
 TRUTH = Truth(warm_up_s=5, noise=0.1, steps=(Step(10, 330.0, name="10"), Step(30, 520.0, name="30")), measured_s=60)
 
 

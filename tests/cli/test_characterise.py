@@ -16,7 +16,7 @@ from stallmark.cli.characterise import MEASURE_S, USERS, scenario_for
 from stallmark.errors import StallmarkError
 
 __all__ = ["kept_summaries", "read_once"]
-pytestmark = pytest.mark.usefixtures("read_once")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("read_once")]
 
 
 def test_a_workload_is_traced_with_the_smallest_pool_by_default():

@@ -18,7 +18,7 @@ from stallmark.analysis.metrics import METRICS
 from stallmark.report.results import HEADER
 
 __all__ = ["kept_summaries", "read_once"]
-pytestmark = pytest.mark.usefixtures("read_once")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("read_once")]
 
 
 @pytest.fixture(scope="module")

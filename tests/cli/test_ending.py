@@ -31,6 +31,8 @@ from stallmark.sizing.demand import demand_of
 from stallmark.stopping import StopSignal
 from stallmark.storage.probe_file import ProbeFile
 
+pytestmark = pytest.mark.thorough
+
 CI = Path(__file__).parents[2] / "docs" / "ci.md"
 CODES = {
     exit_codes.CONDITION_BROKEN, exit_codes.FAILED, exit_codes.INCOMPLETE, exit_codes.VERDICT, exit_codes.INCONCLUSIVE,

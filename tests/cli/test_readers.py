@@ -31,6 +31,8 @@ from stallmark.sizing.demand import demand_of
 from stallmark.transactions.brokerage import WORKLOAD
 from stallmark.transactions.checks import KEYS, ConditionResult
 
+pytestmark = pytest.mark.thorough
+
 __all__ = ["kept_summaries", "read_once"]
 
 

@@ -19,7 +19,7 @@ from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.lab.selftest_checks import _redactor
 
 __all__ = ["kept_summaries", "read_once"]
-pytestmark = pytest.mark.usefixtures("read_once")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("read_once")]
 
 
 def listed(*arguments: str):

@@ -21,6 +21,8 @@ from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 
+pytestmark = pytest.mark.thorough
+
 
 def test_an_executor_that_is_killed_ends_the_run_with_a_sentence_and_keeps_what_was_measured(bank, load, market):
     before = history_rows(bank)

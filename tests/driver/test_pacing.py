@@ -26,6 +26,8 @@ from stallmark.driver.rows import TransactionRow
 from stallmark.driver.run_state import SecondSeries, SteadyStateWait
 from stallmark.record import Histogram
 
+pytestmark = pytest.mark.thorough
+
 
 class User:
     """A free user, who ends when told to."""

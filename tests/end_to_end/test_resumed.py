@@ -4,11 +4,14 @@ that was killed had its database in folders of its own."""
 import json
 from pathlib import Path
 
+import pytest
 from support.tool import Tool
 from support.waiting import eventually
 
 from stallmark.experiment.status import State, status
 from stallmark.record.reader import Record, find_records
+
+pytestmark = pytest.mark.thorough
 
 
 def test_an_experiment_that_was_killed_goes_on(tool: Tool):

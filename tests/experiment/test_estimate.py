@@ -19,6 +19,8 @@ from stallmark.scenarios.model import QueryScenario
 from stallmark.scenarios.read import read_any_scenario, shipped
 from stallmark.sizing.scenario import SizingScenario
 
+pytestmark = pytest.mark.thorough
+
 SECONDS = st.floats(0, 1e6)
 
 

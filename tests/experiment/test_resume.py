@@ -30,6 +30,8 @@ from stallmark.scenarios.variant import PlaceChoice
 from stallmark.stats.curve_search import MIB
 from stallmark.transactions import find_workload
 
+pytestmark = pytest.mark.thorough
+
 SERVER = {"product": "PostgreSQL", "version": "18.4"}
 
 

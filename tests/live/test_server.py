@@ -15,6 +15,8 @@ from stallmark.errors import StallmarkError
 from stallmark.live.server import Ending, LivePage, make_app
 from stallmark.web_access import Access, PageAddress
 
+pytestmark = pytest.mark.thorough
+
 HERE = PageAddress("127.0.0.1", 8089)
 
 

@@ -27,6 +27,8 @@ from stallmark.record.reader import GrowingStream, Record
 from stallmark.scenarios.read import read_scenario
 from stallmark.stats.curve_search import MIB
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def show() -> Show:

@@ -7,6 +7,8 @@ import sys
 import pytest
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
+pytestmark = pytest.mark.thorough
+
 SCALES = {"bank": {"branches": 1}, "brokerage": {"customers": 1000, "days": 1}, "mail": {"mailboxes": 20}}
 DIGEST = """
 import hashlib

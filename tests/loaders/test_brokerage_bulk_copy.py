@@ -28,6 +28,8 @@ from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.worker import load_batch
 from stallmark.schema.brokerage.tables import METADATA
 
+pytestmark = pytest.mark.thorough
+
 SEED = 11
 SCALE = LOADER.scale({"customers": 1_000, "days": 0.02})
 SOME = 251  # rows of a piece

@@ -14,6 +14,8 @@ from stallmark.loaders.load import expected_bytes
 from stallmark.schema.brokerage import UNIT
 from stallmark.transactions import find_workload
 
+pytestmark = pytest.mark.thorough
+
 SMALLEST, LARGEST = estimated_bytes(UNIT, LEAST_DAYS), estimated_bytes(MOST_CUSTOMERS, MOST_DAYS)
 SIZES = st.one_of(st.integers(SMALLEST, LARGEST), st.integers(SMALLEST, 100 * 10**9))
 

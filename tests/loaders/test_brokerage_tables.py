@@ -16,6 +16,8 @@ from stallmark.loaders.brokerage.fixed import fixed
 from stallmark.schema.brokerage import Population
 from stallmark.schema.brokerage.tables import METADATA
 
+pytestmark = pytest.mark.thorough
+
 SEED = 11
 ARROW = {
     sa.BigInteger: pa.int64(),

@@ -11,6 +11,8 @@ from stallmark.loaders import Batch
 from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.brokerage.fixed import TRADE_TYPES
 
+pytestmark = pytest.mark.thorough
+
 SCALE = LOADER.scale({"customers": 1_000, "days": 0.3})
 SEED = 5
 CENT = Decimal("0.01")

@@ -20,6 +20,8 @@ from stallmark.errors import StallmarkError
 from stallmark.loaders import Batch, worker
 from stallmark.loaders.worker import _begun_ahead
 
+pytestmark = pytest.mark.thorough
+
 NOTHING = r"Nothing of this batch was kept; the same build again continues"
 TELLERS = [Column("tid", INT), Column("bid", INT), Column("tbalance", INT), Column("filler", nvarchar(84))]
 BRANCHES = [Column("bid", INT), Column("bbalance", INT), Column("filler", nvarchar(88))]

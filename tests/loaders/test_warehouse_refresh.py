@@ -20,6 +20,8 @@ from stallmark.loaders.warehouse import LOADER
 from stallmark.schema.warehouse import deletes, inserts, most_sets
 from stallmark.schema.warehouse.tables import LINEITEM, ORDERS
 
+pytestmark = pytest.mark.thorough
+
 FACTOR = 0.01
 FACTORS = st.sampled_from([0.01, 0.1, 1])
 NUMBERS = st.integers(1, 3_000)

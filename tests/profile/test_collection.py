@@ -22,6 +22,8 @@ from stallmark.record.files import exclusive_folder
 from stallmark.record.profile import read_profile, write_profile
 from stallmark.record.profile_tables import Profile, ProfileWriter, last_sample
 
+pytestmark = pytest.mark.thorough
+
 TEN_MINUTES = 600.0
 
 

@@ -30,6 +30,8 @@ from stallmark.record.profile_tables import Profile, find_table_folders
 from stallmark.record.reader import Record, find_records
 from stallmark.record.sql import answer
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parents[2]
 SHORT = Truth(warm_up_s=3, measured_s=12, failed_per_second=2)
 

@@ -32,6 +32,8 @@ from stallmark.report.renderers import dumped, in_json
 from stallmark.report.text import sentence
 from stallmark.report.text.steady import comparison_failures
 
+pytestmark = pytest.mark.thorough
+
 NAMES = ["Alpha", "Bravo", "Carol", "Delta", "Echos", "Fokus", "Gamma", "Hotel"]
 MIB = 1 << 20
 RATIO = re.compile(r"\d×")

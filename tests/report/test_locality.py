@@ -15,6 +15,8 @@ from stallmark.report.locality import locality_document
 from stallmark.report.renderers import in_terminal, render
 from stallmark.report.text import sentence
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):

@@ -13,6 +13,8 @@ from stallmark.report.sections.ceiling import curve_figures, curve_tables
 from stallmark.report.text.ceiling import size_reason
 from stallmark.stats.curve_search import MIB, Why
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory: pytest.TempPathFactory) -> ExperimentSummary:

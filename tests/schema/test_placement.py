@@ -40,6 +40,8 @@ from stallmark.schema.placement import mssql as mssql_placement
 from stallmark.schema.placement import postgres as postgres_placement
 from stallmark.schema.warehouse import tables as warehouse
 
+pytestmark = pytest.mark.thorough
+
 # Names that would end a quotation, or a statement.
 NASTY = st.text(st.sampled_from("][';\"-/* \\aZ0ß字()"), min_size=1, max_size=20).map("g{}g".format)
 

@@ -20,6 +20,8 @@ from stallmark.sizing.manifest import Beyond, Peak, Replay, WindowSeen, read_siz
 from stallmark.sizing.reach import Reach, SizingKind, replay_reach, stand_in_reach
 from stallmark.sizing.summary import SizingSummary, size, summarise_candidate
 
+pytestmark = pytest.mark.thorough
+
 READS_10MS = OLTP.changed(read_ms=10)
 
 

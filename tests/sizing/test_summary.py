@@ -22,6 +22,8 @@ from stallmark.sizing.manifest import Beyond, WindowSeen, read_sizing, write_siz
 from stallmark.sizing.reach import Reach, SizingKind, replay_reach, stand_in_reach
 from stallmark.sizing.summary import size, summarise_candidate
 
+pytestmark = pytest.mark.thorough
+
 NEAR = 0.015
 """A stand-in's levels are the I/Os that were counted: samples do not end where steps do."""
 READS_10MS = ServiceLevelObjective(name="read", read_ms=10, percentile="p95")

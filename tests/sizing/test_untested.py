@@ -8,6 +8,8 @@ from stallmark.sizing.manifest import write_sizing
 from stallmark.sizing.reach import SizingKind
 from stallmark.sizing.summary import SizingSummary, summarise_candidate
 
+pytestmark = pytest.mark.thorough
+
 UNTESTED = {
     SizingKind.NO_STAND_IN: {},
     SizingKind.NO_REPLAY: {"replay": None},

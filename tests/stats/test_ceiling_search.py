@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from stallmark.stats.ceiling_search import Ceiling, LevelResult, Next, Outcome, SearchSpec, Verdict, Why, search
 
+pytestmark = pytest.mark.thorough
+
 ASKED = SearchSpec(1, 400, 0.05, whole=True)
 OPEN = SearchSpec(5, 3000, 0.05, whole=False)
 SIMULATIONS = 1_000

@@ -20,6 +20,8 @@ from stallmark.stats.curve_search import (
     smallest_enough,
 )
 
+pytestmark = pytest.mark.thorough
+
 asked = st.builds(
     lambda low, more, most, tolerance: CurveSpec(low * MIB, (low + more) * MIB, most, tolerance),
     st.integers(8, 10_000), st.integers(1, 10**6), st.integers(3, 20), st.floats(0.01, 0.2),

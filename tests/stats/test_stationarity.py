@@ -14,6 +14,8 @@ from stallmark.stats.inference import binned, correlate_changes, effective_size,
 from stallmark.stats.steady_state import steady_rounds
 from stallmark.stats.thresholds import STEADY_ROUNDS
 
+pytestmark = pytest.mark.thorough
+
 FALSE_ALARMS = 0.10  # of each test at 5 % both together; a sample of 200 varies by ± 0.03
 SERIES = arrays(float, st.integers(20, 400), elements=st.floats(1, 1e6, width=32))
 

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from stallmark.stats import inference as statistics
 
+pytestmark = pytest.mark.thorough
+
 SPREAD = 0.02
 PAIRS = 200
 MANY = 20_000

@@ -31,6 +31,8 @@ from stallmark.report.sections import transactions
 from stallmark.report.sections.cause import wait_figure
 from stallmark.report.sections.transactions import statements as statements_table
 
+pytestmark = pytest.mark.thorough
+
 # Files
 
 

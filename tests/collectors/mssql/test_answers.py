@@ -39,6 +39,8 @@ from stallmark.errors import CallFailed, StallmarkError
 from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import batch_of
 
+pytestmark = pytest.mark.thorough
+
 REQUESTED = [kind for kinds in ON_REQUEST["mssql"].values() for kind in kinds]
 KINDS = [kind for kind in (*REGISTRY["mssql"], *REQUESTED) if kind in ANSWERS]
 LOGIN = "SELECT QUOTENAME"

@@ -19,6 +19,8 @@ from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, Q
 from stallmark.collectors.mssql.waits import Blocking, Deadlocks, UserWaits
 from stallmark.record.schema import resume_command, stop_reason
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize("kind", [kind for kind in ANSWERS if kind is not ErrorLog])
 @pytest.mark.parametrize(("version", "permission"), [("15.0.4430.1", "VIEW SERVER STATE"),

@@ -31,6 +31,8 @@ from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
 from stallmark.report.sections.server import volumes as table
 
+pytestmark = pytest.mark.thorough
+
 
 def test_every_collector_describes_itself(server: Server) -> None:
     collectors = collectors_for(server.engine(), REQUESTS)

@@ -29,6 +29,8 @@ from stallmark.collectors.mssql.statements import QueryStoreState, StatementRead
 from stallmark.collectors.mssql.waits import Blocking, Deadlocks, UserWaits
 from stallmark.engines import sql_file
 
+pytestmark = pytest.mark.thorough
+
 VERSIONS = (14, 15, 16, 17)  # SQL Server 2017 to 2025
 DOCUMENTED: dict[str, Any] = YAML(typ="safe").load(Path(__file__).with_name("documented_columns.yaml"))
 ON_REQUEST_KINDS = [kind for kinds in ON_REQUEST["mssql"].values() for kind in kinds]

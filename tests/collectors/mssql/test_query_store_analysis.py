@@ -13,6 +13,8 @@ from stallmark.analysis.read.times import ReadKind
 from stallmark.report.experiment import experiment_in_json
 from stallmark.report.sections import server as server_tables
 
+pytestmark = pytest.mark.thorough
+
 
 def statements(
     plan: str, rate: float, reads: float, begin: int = 0, end: int = SECONDS + 1, procedure: str = "bank.transfer"

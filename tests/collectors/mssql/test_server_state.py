@@ -17,6 +17,8 @@ from stallmark.collectors.mssql import statement
 from stallmark.record.manifest import read_manifest
 from stallmark.report.sections import server as server_tables
 
+pytestmark = pytest.mark.thorough
+
 
 def counted_anew(t: float, age_s: float | None, statistic: str = "accounts_pkey") -> dict[str, Any]:
     return {"t": t, "server_time": t, "table": "bank.accounts", "statistic": statistic, "age_s": age_s}

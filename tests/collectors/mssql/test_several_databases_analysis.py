@@ -16,6 +16,8 @@ from stallmark.collectors.mssql.counters import LoadIO
 from stallmark.record.reader import Record
 from stallmark.report.sections import server as tables
 
+pytestmark = pytest.mark.thorough
+
 MAIL = File("mail/mail", "data", reads=200, read_ms=20, writes=20, write_ms=2.5)
 MAIL_LOG = File("mail/mail_log", "wal", writes=100, write_ms=8, io_bytes=4096)
 FILES = (DATA, LOG, MAIL, MAIL_LOG, TEMP, OTHER)

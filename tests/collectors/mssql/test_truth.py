@@ -21,6 +21,8 @@ from stallmark.analysis.run import RunSummary
 from stallmark.analysis.validity import ValidityKind
 from stallmark.report.text import sentence
 
+pytestmark = pytest.mark.thorough
+
 
 def found(server: Server, folder: Path, **programme: object) -> RunSummary:
     record, _ = recorded(server, folder / "run", Programme(**programme))  # type: ignore[arg-type]

@@ -20,6 +20,8 @@ from stallmark.errors import CallFailed, StallmarkError, in_words
 
 from .conftest import LOCK
 
+pytestmark = pytest.mark.thorough
+
 
 def test_a_backup_says_what_it_is_of(engine, server, script):
     label = '{"workload": "bank", "note": "' + "it's long " * 30 + '"}'

@@ -12,6 +12,8 @@ from stallmark.errors import NotGivenBack, StallmarkError
 
 from .test_backup import FULL, ONLINE, RESTORE, Database, bank, restores
 
+pytestmark = pytest.mark.thorough
+
 __all__ = ["bank"]
 
 GIB = 1024**3

@@ -18,6 +18,8 @@ from stallmark.engines.mssql.chosen_settings import DATABASE_OPTIONS, OPTION, SC
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, NotGivenBack, StallmarkError
 
+pytestmark = pytest.mark.thorough
+
 XP, DEGREE = "xp_cmdshell", "max degree of parallelism"
 OF_DATABASE = {
     "snapshot_isolation": "OFF", "page_verify": "CHECKSUM", "compatibility_level": 160, "query_store": True,

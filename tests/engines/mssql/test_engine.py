@@ -33,6 +33,8 @@ from stallmark.errors import CallFailed, ErrorClass, NoConnection, RunLockTaken,
 
 from .conftest import LEADS_TO, LOCK, PASSWORD
 
+pytestmark = pytest.mark.thorough
+
 
 def test_login_by_password_from_the_environment_over_tls(engine: MssqlEngine, server: Responder):
     assert str(engine.identity()) == "SQL Server 16.0.4085.2 RTM Developer Edition (64-bit)"

@@ -5,6 +5,8 @@ import re
 import pytest
 from support.tsql import parser, texts
 
+pytestmark = pytest.mark.thorough
+
 CHOSEN = "src/stallmark/engines/mssql/chosen_settings.py: ALTER DATABASE 1"
 # Strings that look like a statement and are none, by the name `texts` gives them.
 NO_STATEMENTS = {

@@ -32,6 +32,8 @@ from stallmark.engines.mssql.examine import examine, limits
 from stallmark.errors import StallmarkError
 from stallmark.experiment.target import Target
 
+pytestmark = pytest.mark.thorough
+
 LEVEL, RECOVERY, CLOSES = {"is": 160}, {"is": "SIMPLE"}, {"is": 0}
 DRIVER = r"(lib)?msodbcsql\S+ 1[78](\.\d+)+"
 BABELFISH = "Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8"

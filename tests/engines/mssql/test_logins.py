@@ -12,6 +12,8 @@ from support.waiting import eventually
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.schema import deploy
 
+pytestmark = pytest.mark.thorough
+
 ASK = "SELECT anything"
 STATE = "@@LOCK_TIMEOUT"
 

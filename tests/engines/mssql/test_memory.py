@@ -19,6 +19,8 @@ from stallmark.stopping import StopSignal, listen
 
 from .conftest import LEADS_TO, LOCK
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def settings(script: Script, monkeypatch: pytest.MonkeyPatch) -> Settings:

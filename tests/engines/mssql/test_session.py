@@ -22,6 +22,8 @@ from stallmark.engines.mssql.session import MssqlSession, as_exec
 from stallmark.errors import CallFailed, ErrorClass, NoConnection
 from stallmark.transactions.bank import WORKLOAD, Transfer
 
+pytestmark = pytest.mark.thorough
+
 THROUGH = "[Microsoft][ODBC Driver 18 for SQL Server][SQL Server]"
 TRANSFER = WORKLOAD.call(Transfer, "transfer", "mssql")
 

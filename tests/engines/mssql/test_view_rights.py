@@ -10,6 +10,8 @@ from support.tsql import texts
 from stallmark.engines.mssql.examine import _rights
 from stallmark.engines.mssql.settings import EXCEPTIONS, refused_right, required_right, view_right, views
 
+pytestmark = pytest.mark.thorough
+
 ROOMS = ("src/stallmark/engines/mssql/", "src/stallmark/collectors/mssql/", "src/stallmark/profile/mssql.")
 OLD_SERVER, NEW_SERVER = "VIEW SERVER STATE", "VIEW SERVER PERFORMANCE STATE"
 OLD_DATABASE, NEW_DATABASE = "VIEW DATABASE STATE", "VIEW DATABASE PERFORMANCE STATE"

@@ -27,6 +27,8 @@ from stallmark.lab import server_container, server_order
 from stallmark.lab.server_order import DeviceLimits
 from stallmark.storage.block_devices import BlockDevice
 
+pytestmark = pytest.mark.thorough
+
 
 def test_a_server_comes_up_and_its_url_opens_it(engine, sql_server, script):
     said(up("--port", sql_server.port), 0)

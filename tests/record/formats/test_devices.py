@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from stallmark.record.formats.devices import KINDS, choose_disks, role_of
 
+pytestmark = pytest.mark.thorough
+
 FEW = frozenset[str]()
 
 

@@ -18,6 +18,8 @@ from stallmark.record.formats.amounts import Wanted
 from stallmark.record.formats.open_csv import NAMES
 from stallmark.record.formats.sample import in_quotes
 
+pytestmark = pytest.mark.thorough
+
 OURS = "Time,reads_per_s,read_ms,log.write_bytes_per_s,batches_per_s,connections\n"
 ROWS = "2026-03-02T10:00:00Z,1,1,1,1,1\n2026-03-02T10:00:15Z,10,2,1000,4,7\n2026-03-02T10:00:30Z,20,,2000,,8\n"
 

@@ -13,6 +13,8 @@ from stallmark.record import formats
 from stallmark.record.formats.perfmon import english_name
 from stallmark.record.profile import FileClass
 
+pytestmark = pytest.mark.thorough
+
 BEGIN = 1772445600.0  # 2026-03-02 10:00 UTC
 
 

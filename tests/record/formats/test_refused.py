@@ -12,6 +12,8 @@ from stallmark.errors import StallmarkError
 from stallmark.record.formats import import_profile
 from stallmark.record.formats.amounts import Wanted
 
+pytestmark = pytest.mark.thorough
+
 SAMPLES = Path(__file__).parent / "samples"
 MOMENTS = [Moment(1772445600.0 + 15 * n, {"sda": (n * 30.0,) * 6, "sdb": (n * 60.0,) * 6}, n, n * 10) for n in range(5)]
 WHOLE = [

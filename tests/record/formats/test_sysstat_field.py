@@ -13,6 +13,8 @@ from stallmark.errors import StallmarkError
 from stallmark.record.formats.dates import Schedule, schedule_from
 from stallmark.record.profile import FileClass
 
+pytestmark = pytest.mark.thorough
+
 LINUX = "Linux 5.14.0 (db01) \t03/02/2026 \t_x86_64_\t(8 CPU)\n\n"
 COLUMNS = "Device            r/s     rkB/s r_await     w/s     wkB/s w_await\n"
 CPU = (

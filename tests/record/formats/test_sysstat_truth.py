@@ -18,6 +18,8 @@ from stallmark.record.formats import import_profile
 from stallmark.record.formats.amounts import Wanted
 from stallmark.record.formats.dates import Schedule
 
+pytestmark = pytest.mark.thorough
+
 BEGIN, STEP_S = 1772445600.0, 15
 ABOVE: Mapping[str, Sequence[str]] = {
     "sda": ("sda1", "sda2", "dm-0"), "sdb": ("md127",), "nvme0n1": ("nvme0n1p1", "vg-data"), "xvdf": ("xvdf1",),

@@ -17,6 +17,8 @@ from stallmark.record.formats import import_profile
 from stallmark.record.formats.amounts import Wanted
 from stallmark.record.profile import FileClass, Intervals
 
+pytestmark = pytest.mark.thorough
+
 BEGIN = 1772445600.0  # 2026-03-02 10:00 UTC
 
 

@@ -34,6 +34,8 @@ from support.tds.script import Script
 from support.tds.session import Session, Shared
 from support.tds.tokens import Column
 
+pytestmark = pytest.mark.thorough
+
 TEXT = nvarchar()
 
 # Codecs

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from stallmark.schema.brokerage import Population, account_key, accounts_of, held_by, rank_of, security_of, tier_of
 from stallmark.transactions.brokerage.context import AT_ONCE, Choice, LocalUnits, choices
 
+pytestmark = pytest.mark.thorough
+
 DRAWS = 40_000
 
 

@@ -18,6 +18,8 @@ from stallmark.transactions.brokerage.context import ID_SKEW, TIME_SKEW, Context
 from stallmark.transactions.brokerage.read_only import WEEK_SKEW
 from stallmark.transactions.workload import Outcome, Transaction
 
+pytestmark = pytest.mark.thorough
+
 KINDS = [*WORKLOAD.users.deck, *WORKLOAD.background.timers]
 EACH = pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
 

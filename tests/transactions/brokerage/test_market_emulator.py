@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from stallmark.transactions.brokerage.context import FEED, OTHER_SHARES, MarketEmulator, Order, TapeReport
 from stallmark.transactions.brokerage.trading import MarketFeed, TradeResult
 
+pytestmark = pytest.mark.thorough
+
 START = datetime(2026, 11, 23, 10)
 SECURITIES = 50
 

@@ -12,6 +12,8 @@ from stallmark.loaders.brokerage.simulation import Simulation
 from stallmark.schema.brokerage import DAY_S, Population, moment, trade_key
 from stallmark.transactions.brokerage.context import BEFORE_END_S, TRADES, LocalUnits, choices, ids, since
 
+pytestmark = pytest.mark.thorough
+
 DRAWS = 2_000
 OPENING = "2005-01-03T09:00:00.000"
 
