@@ -14,6 +14,7 @@ def test_it_is_imported(name: str) -> None:
     assert import_module(f"benchmarks.{name}").__doc__
 
 
+@pytest.mark.thorough
 def test_the_large_server_answers_every_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mssql_python", reason="pip install mssql-python", exc_type=ImportError)
     from benchmarks import mssql

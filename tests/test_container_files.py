@@ -28,6 +28,7 @@ def read(path: Path) -> Any:
     return YAML(typ="safe").load(path.read_text())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("path", "schema"),
     [(path, "github-workflows") for path in WORKFLOWS] + [(COMPOSE, "compose-spec")],

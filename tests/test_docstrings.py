@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).parents[1]
@@ -100,6 +101,7 @@ def wrong_openings(source: str) -> list[str]:
     return [text for text in opened if text.split(maxsplit=1)[0] in OPENINGS]
 
 
+@pytest.mark.thorough
 def test_no_docstring_opens_with_a_question_word():
     files = [path for paths in rooms().values() for path in paths]
     files += [path for room in ("tests", "benchmarks") for path in (ROOT / room).rglob("*.py")]
@@ -107,6 +109,7 @@ def test_no_docstring_opens_with_a_question_word():
     assert {str(path): texts for path in files if (texts := wrong_openings(path.read_text()))} == {}
 
 
+@pytest.mark.thorough
 def test_the_faults_of_a_room_only_become_fewer():
     allowed = yaml.safe_load(COUNTS.read_text())
     for room, places in faults_by_room().items():

@@ -55,6 +55,7 @@ def test_time_that_the_servers_processes_waited_for_a_cpu_is_no_storage(tmp_path
     assert step.bottleneck.device_verdict.kind == DeviceKind.NOT_LIMITING
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("host_cpu", "kind", "unknown"), [(0.02, DeviceKind.ABOVE_LIMITS, 0.02), (0.75, DeviceKind.NOT_DIVIDED, 0.6)]
 )

@@ -65,6 +65,7 @@ def test_spindles_are_busy_with_raw_loads_as_well(tmp_path):
     assert before and gaps() == pytest.approx(before, abs=1e-3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("streams", "closed"), [(0, False), (2, None)])
 def test_what_queries_beside_the_users_read_is_no_failure_of_the_law(tmp_path, streams, closed):
     folder = make_run(tmp_path / "run", Truth(read_ms=81, waits=WAITS))
@@ -73,6 +74,7 @@ def test_what_queries_beside_the_users_read_is_no_failure_of_the_law(tmp_path, s
     assert law.closed is closed
 
 
+@pytest.mark.thorough
 def test_reads_move_with_throughput_at_the_lag_and_by_as_much_as_they_do(tmp_path):
     shape = Shape(phi=0.6, swing=0.15, lag_s=2, elasticity=-0.5, trend_per_s=0.002)
     step = only_step(make_shaped_run(tmp_path / "run", shape, Truth(measured_s=140)))
@@ -90,6 +92,7 @@ def test_reads_move_with_throughput_at_the_lag_and_by_as_much_as_they_do(tmp_pat
     assert found.expected == pytest.approx(-0.72, abs=0.03)
 
 
+@pytest.mark.thorough
 def test_a_clock_that_jumps_and_seconds_gone_wrong_change_no_cause(tmp_path, slow):
     shape = Shape(phi=0.3, swing=0.06, scatter=0.01, clock_jump_at=20)
     calm = only_step(make_shaped_run(tmp_path / "jump", shape, Truth(read_ms=27, waits=WAITS, measured_s=120)))
@@ -103,6 +106,7 @@ def test_a_clock_that_jumps_and_seconds_gone_wrong_change_no_cause(tmp_path, slo
         assert read.elasticity == pytest.approx(-0.7, abs=0.15)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("broken", [{"epoch_change_at": 20}, {"falls_at": 20}], ids=["epoch", "reset"])
 def test_counters_that_began_again_leave_their_laws_out(tmp_path, broken):
     step = step_of(tmp_path, Truth(read_ms=27, waits=WAITS, **broken))

@@ -46,6 +46,7 @@ def other_reason(cause: Cause) -> Finding:
     return reason
 
 
+@pytest.mark.thorough
 def test_slower_reads_are_the_cause(slow, fast):
     cause = explain([slow] * 3, [fast] * 3)
     assert (cause.storage, cause.finding.kind) == (Storage.CAUSE, CauseKind.STORAGE)

@@ -122,6 +122,7 @@ def cautions_on(*folders):
     return [finding.facts for finding in above_device(runs)]
 
 
+@pytest.mark.thorough
 def test_steps_above_the_device_are_named_with_the_limits_on_their_server(tmp_path):
     a, b = make_run(tmp_path / "a", IN_DEVICE), make_run(tmp_path / "b", ABOVE)
     changed(b, devices={"data": {**REAL, "limits": [LIMIT]}})
@@ -130,6 +131,7 @@ def test_steps_above_the_device_are_named_with_the_limits_on_their_server(tmp_pa
     assert facts["share"] == pytest.approx([0.9, 0.9], abs=0.05)
 
 
+@pytest.mark.thorough
 def test_the_limit_that_steps_waited_for_most_comes_first(tmp_path):
     least = make_run(tmp_path / "a", replace(ABOVE, device_share=0.4, variant="A", sequence=1))
     most = make_run(tmp_path / "b", ABOVE)
@@ -137,6 +139,7 @@ def test_the_limit_that_steps_waited_for_most_comes_first(tmp_path):
     assert [facts["steps"] for facts in cautions_on(least, most)] == [["B"], ["A"]]
 
 
+@pytest.mark.thorough
 def test_no_step_is_named_whose_time_was_in_the_device_or_at_a_cpu(tmp_path):
     waited = replace(ABOVE, run_delay=25, host_cpu=0.75)
     little = replace(ABOVE, waits={name: share / 8 for name, share in WAITS.items()})

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from support.comparisons import QUIET, made, with_manifest, with_step
 from support.findings import facts_of
 from support.flash_records import probe_result
@@ -20,6 +21,7 @@ def judged(runs):
     return pair, {check.kind: check for check in pair.checks}
 
 
+@pytest.mark.thorough
 def test_an_emulated_device_beside_a_real_one_is_no_verdict(sound):
     runs = made(sound, **QUIET)
     runs = [run if run.manifest.variant.name == "A" else with_step(run, emulated_roles=()) for run in runs]

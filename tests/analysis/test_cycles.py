@@ -117,6 +117,7 @@ def test_indirect_checkpoints_have_no_cycles():
     assert marks_of_writes((t, -t)) is None and marks_of_writes(None) is None
 
 
+@pytest.mark.thorough
 def test_every_figure_of_a_step_is_over_the_same_cycles(tmp_path):
     truth = Truth(tps=500, noise=0.0, warm_up_s=10, measured_s=100, checkpoint_every_s=24)
     record = Record(make_run(tmp_path / "run", truth))
@@ -156,6 +157,7 @@ def test_unknown_checkpoints_make_no_writes_partial():
     assert missing_checkpoint(MEASURED, None) is None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("every_s", "partial"), [(1000.0, True), (24.0, False)])
 def test_a_step_without_a_checkpoint_has_a_mark(tmp_path, every_s, partial):
     truth = Truth(noise=0.0, warm_up_s=5, measured_s=30, checkpoint_every_s=every_s, extends_per_second=0.0)

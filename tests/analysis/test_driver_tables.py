@@ -145,6 +145,7 @@ def told(load) -> dict:
     return some | {name: getattr(load, name) for name in ("counts", "own_io", "users", "statements")}
 
 
+@pytest.mark.thorough
 @given(
     st.fixed_dictionaries(
         {

@@ -178,6 +178,7 @@ for intent, parts in INTENTS.items():
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", [pytest.param(kind, id=str(kind)) for kind in CASES])
 def test_a_sentence_that_would_be_false_is_not_told(kind, given):
     true, false = (kinds_in([summary(given)]) for summary in CASES[kind])

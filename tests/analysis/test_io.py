@@ -173,6 +173,7 @@ def test_a_client_elsewhere_is_no_part(tmp_path):
     assert own is not None and own.client_s == 0.0 and own.cores == pytest.approx(STEADY.server_cores)
 
 
+@pytest.mark.thorough
 def test_other_work_raises_no_cpu_time_per_transaction(tmp_path):
     quiet = step_of(tmp_path / "quiet", replace(STEADY, host_cpu=0.5))
     noisy = step_of(tmp_path / "noisy", replace(STEADY, host_cpu=0.95, foreign_cpu=0.45))

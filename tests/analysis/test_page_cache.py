@@ -71,6 +71,7 @@ def test_an_emulated_array_has_a_time_of_its_own():
     assert not list(page_cache_cautions_of_runs([manifest]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("outcome", "told"), [(THROUGH, True), (PAST, False)])
 def test_the_page_of_runs_tells_that_reads_may_have_come_from_memory(tmp_path, outcome, told):
     folder = make_run(tmp_path / "run", Truth(emulated=False, device={"name": "vda"}, measured_s=10))

@@ -132,6 +132,7 @@ def test_a_run_lasted_as_long_as_its_raw_loads(made, tmp_path):
     assert recorded_seconds(Record(tmp_path / "run")) == 100
 
 
+@pytest.mark.thorough
 @given(st.lists(st.tuples(st.integers(0, 29), st.integers(1, 3), st.integers(1, 10_000_000)), max_size=60))
 def test_nothing_is_lost_between_cells_and_together(made, tmp_path_factory, ios):
     folder = tmp_path_factory.mktemp("raw")

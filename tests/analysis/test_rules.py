@@ -70,6 +70,7 @@ def held(record: Record, *texts: str):
     return {one.text: (one.holds, one.value) for one in summarise([record]).thresholds}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("failed", "kept"), [(0, True), (3, False)])
 def test_what_was_given_up_took_longer_than_any_limit(tmp_path, failed, kept):
     truth = Truth(tps=400, users=30, measured_s=30, noise=0, failed_per_second=failed)
@@ -103,6 +104,7 @@ def test_every_step_is_held_against_them(tmp_path):
     assert found["latency < 70"][1] == pytest.approx(75, rel=0.02)
 
 
+@pytest.mark.thorough
 def test_what_was_not_measured_or_not_done_has_no_verdict(tmp_path):
     truth = Truth(measured_s=10, foreign_reads_per_second=0)
     record = Record(make_run(tmp_path / "a", truth))

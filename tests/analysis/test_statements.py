@@ -133,6 +133,7 @@ def test_a_statement_has_its_own_counts_and_latencies(folder):
     assert list(table.rows[0])[:4] == ["1", "look.sql, 5", f"{TEXT[:59]}…", "80"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("executions", [True, False])
 @pytest.mark.parametrize("name", ["look 1", "brokerage: look 1", "bank: look 1"])
 def test_pages_are_per_execution(folder, executions, name):

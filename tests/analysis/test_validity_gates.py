@@ -226,6 +226,7 @@ def test_completed_tells_of_several_types_the_one_that_is_furthest_off():
 # A mix left to chance, against decks that are dealt.
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("deck", "of_type", "dealt", "executors"), [(20, 5, 13, 1), (20, 5, 33, 1), (30, 3, 240, 2)])
 def test_windows_over_dealt_decks_vary_as_it_says(deck, of_type, dealt, executors):
     rng = random.Random(7)

@@ -33,6 +33,7 @@ def attach(*arguments: str) -> Result:
     return stallmark("attach", *arguments)
 
 
+@pytest.mark.thorough
 def test_it_says_what_was_attached_and_by_which_clock(runs, disks):
     result = attach("runs", "sql01.csv")
     assert (result.exit_code, result.stderr) == (0, "")

@@ -55,6 +55,7 @@ def test_the_number_of_a_process_that_is_gone_is_enough_and_nothing_else_is(kill
     assert [(one.place, one.bytes) for one in leftovers_of_dead_processes()] == [(killed[0], 4096), (killed[1], 100)]
 
 
+@pytest.mark.thorough
 def test_whatever_command_comes_next_removes_it(memory, killed):
     before = everything(memory)
     assert stallmark("list", "--json").exit_code == 0
@@ -82,6 +83,7 @@ def array(memory, tmp_path) -> Path:
     return array
 
 
+@pytest.mark.thorough
 @makes_links
 def test_a_probe_that_ends_leaves_nothing(memory, tmp_path):
     before = everything(memory)
@@ -90,6 +92,7 @@ def test_a_probe_that_ends_leaves_nothing(memory, tmp_path):
     assert everything(memory) == before and not any(array.iterdir())
 
 
+@pytest.mark.thorough
 @makes_links
 def test_a_command_that_only_reads_looks_at_no_file_elsewhere(memory, array, monkeypatch):
     """Storage that hangs, as an unreachable NFS does, would stop it."""
@@ -120,6 +123,7 @@ def test_a_file_elsewhere_is_removed_by_the_next_command_that_needs_storage(memo
     assert not everything(memory) and not left.exists() and not other.is_symlink() and mine.exists()
 
 
+@pytest.mark.thorough
 @makes_links
 def test_its_link_stays_while_the_folder_is_away_and_goes_when_only_the_file_is(memory, array):
     [left], links = array.iterdir(), everything(memory)
@@ -134,6 +138,7 @@ def test_its_link_stays_while_the_folder_is_away_and_goes_when_only_the_file_is(
     assert not everything(memory)
 
 
+@pytest.mark.thorough
 @makes_links
 @pytest.mark.parametrize("fails", ["open", "unlink"])
 def test_its_link_stays_while_the_file_cannot_be_read_or_removed(memory, array, monkeypatch, fails):
@@ -155,6 +160,7 @@ def test_its_link_stays_while_the_file_cannot_be_read_or_removed(memory, array, 
     assert not left.exists() and not everything(memory)
 
 
+@pytest.mark.thorough
 @makes_links
 def test_a_file_that_another_command_removes_meanwhile_ends_no_command(memory, array, monkeypatch):
     [left], [link] = array.iterdir(), everything(memory)
@@ -217,6 +223,7 @@ def test_where_a_process_does_not_show_what_it_maps_nothing_is_taken_for_left(me
     assert list(embedded_ownership.leftover_segments()) == []
 
 
+@pytest.mark.thorough
 def test_the_sockets_of_a_server_that_is_about_to_start_are_left_alone(memory):
     """A file has its name before its content, and another command can look in between."""
     sockets = Path(tempfile.gettempdir()) / f"stallmark-{os.getuid()}-0123456789ab"

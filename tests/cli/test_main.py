@@ -110,6 +110,7 @@ def test_options_of_a_deep_look_are_refused_without_it():
     assert result.exit_code == 2 and "--keep is an option of --deep" in result.stderr
 
 
+@pytest.mark.thorough
 def test_list_names_every_scenario_and_what_it_answers():
     result = stallmark("list")
     assert result.exit_code == 0

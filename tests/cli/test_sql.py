@@ -47,17 +47,20 @@ def test_a_narrow_terminal_drops_columns_and_names_them(run, monkeypatch):
     assert shown.splitlines()[0].split() == ["a", "b", "c"] and "Not shown at this width: d" in shown
 
 
+@pytest.mark.thorough
 def test_a_process_prints_nothing_else_at_its_end(run):
     argv = [sys.executable, "-m", "stallmark.cli.entry", "sql", run, "select 1"]
     assert not subprocess.run(argv, capture_output=True, check=True).stderr
 
 
+@pytest.mark.thorough
 def test_times_with_a_zone_are_in_utc_on_any_machine(run):
     argv = [sys.executable, "-m", "stallmark.cli.entry", "sql", run, "select to_timestamp(0) as t", "--json"]
     done = subprocess.run(argv, capture_output=True, check=True, env={**os.environ, "TZ": "Asia/Tokyo"})
     assert json.loads(done.stdout) == [{"t": "1970-01-01 00:00:00+00:00"}]
 
 
+@pytest.mark.thorough
 def test_long_answers_are_cut_on_the_terminal_alone(run):
     statement = f"from range({ROWS_SHOWN + 1})"
     done = stallmark("sql", run, statement)

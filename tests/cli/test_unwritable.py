@@ -75,6 +75,7 @@ def test_standard_output_is_refused_where_a_file_is_needed(command, options, run
 REPORTED = [("report", options) for options in OPTIONS["report"] if "--markdown" not in options]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("command", "options"), [*REPORTED, ("export", "--flat FILE.csv"), ("new", "FILE.yaml")])
 def test_nothing_of_a_file_is_left_on_a_full_disk(command, options, run, tmp_path):
     with small_disk(tmp_path / "disk", 1) as disk:
@@ -95,6 +96,7 @@ def test_a_scenario_of_probes_is_refused(unwritable):
 # A summary that there cannot be
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("make", "name"), [(queries, ""), (probed, ""), (collected, "profile"), (sizing, "candidate")])
 def test_a_summary_that_there_cannot_be_is_refused_before_the_analysis(tmp_path, monkeypatch, make, name):
     make(tmp_path)

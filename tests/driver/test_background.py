@@ -279,6 +279,7 @@ def test_arrivals_that_are_due_and_not_begun_are_counted_and_those_to_come_are_n
     assert due <= deferred.left <= due + 2
 
 
+@pytest.mark.thorough
 def test_a_server_that_hangs_costs_no_memory(deferred):
     tracemalloc.start()
     try:

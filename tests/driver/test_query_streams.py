@@ -147,6 +147,7 @@ def test_what_the_server_does_not_tell_is_noted_once(server, drive, monkeypatch)
     assert drive.notes() == ["The plan of Q1 could not be read (not a plan).", "It sends no plan."]
 
 
+@pytest.mark.thorough
 def test_streams_beside_others_go_on_until_they_are_given_up(server, tmp_path):
     beside = QueryDrive(
         server, RecordWriter(tmp_path / "run", a_manifest()), 60, Stopwatch(), "reports", "stallmark-stream"

@@ -533,6 +533,7 @@ def test_a_guard_whose_tool_has_gone_before_its_order_ends():
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
+@pytest.mark.thorough
 def test_a_guard_that_waits_for_its_order_ends_when_it_is_told_to():
     with subprocess.Popen(GUARD, stdin=subprocess.PIPE) as guard:
         with pytest.raises(subprocess.TimeoutExpired):

@@ -79,6 +79,7 @@ def test_an_address_that_is_silent_keeps_nobody_from_the_next(monkeypatch):
     assert why == [None]
 
 
+@pytest.mark.thorough
 def test_of_two_addresses_that_fail_the_one_that_answers_is_told(monkeypatch):
     monkeypatch.setattr(reachability, "CONNECT_WITHIN_S", 0.3)
     with silent_port() as port:

@@ -338,6 +338,7 @@ class Forgetful(Work):
             super().cancel()
 
 
+@pytest.mark.thorough
 def test_a_cancel_that_comes_too_early_is_sent_again(tmp_path):
     maintenance, _, writer = beside(work := Forgetful(0), tmp_path / "run")
     entered, left = threading.Event(), threading.Event()
@@ -385,6 +386,7 @@ class Disturbed(Record):
         yield pa.RecordBatch.from_pylist(rows).select(columns)
 
 
+@pytest.mark.thorough
 def test_what_it_cost_the_users_is_said_beside_the_run_without_it(tmp_path):
     truth = Truth(noise=0.0, warm_up_s=5, measured_s=30)
     alone = Record(make_run(tmp_path / "a", truth))

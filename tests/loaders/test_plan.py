@@ -141,6 +141,7 @@ def test_a_batch_is_made_by_its_own_loader():
     assert whole.rows_of(scale, batch) == brokerage.rows_of(scale, own)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("names", SETS, ids="+".join)
 def test_the_tables_and_keys_are_those_of_all(names):
     def keys(name: str) -> set[tuple]:

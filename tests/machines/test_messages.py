@@ -71,6 +71,7 @@ def test_what_processes_number_is_numbered_once_though_machines_have_other_numbe
 # The process that joins, and what its parent may say to it when
 
 
+@pytest.mark.thorough
 def test_one_that_is_stopped_before_it_has_an_order_ends_without_a_word(capfd):
     process, channel = start_child("stallmark.machines.worker")
     try:

@@ -67,6 +67,7 @@ TAKEN = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", TAKEN)
 def test_every_kind_takes_own_sql_and_records_it(kind):
     scenario = read_document({"name": "own"} | TIMES | TAKEN[kind])

@@ -122,6 +122,7 @@ def test_its_trial_is_rolled_back(engine, server, script):
     assert "ROLLBACK TRANSACTION" in texts[-1]
 
 
+@pytest.mark.thorough
 def test_a_slow_condition_is_tried_for_a_moment(engine, script):
     script.sql("SELECT 1")
     script.sql("FROM slow", Hold())

@@ -94,6 +94,7 @@ def test_times_of_a_query_are_texts_that_every_type_of_time_takes(moment, text):
     assert drawn(opened("id", rows=[(moment,)], query="SELECT 1"), 1) == [(text,)]
 
 
+@pytest.mark.thorough
 def test_weights_and_zipf_draw_in_proportion():
     weighted = [(1, 1.0), (2, 0.0), (3, 3.0), (4, 6.0)]
     counts = Counter(value for (value,) in drawn(opened("id", rows=weighted, query="SELECT 1", draw="weight"), 20_000))

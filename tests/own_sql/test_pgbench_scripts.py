@@ -123,6 +123,7 @@ def _p_value(draw, expected: list[float]) -> float:
     return scipy.stats.chisquare(observed, [count * share / total for share in expected]).pvalue
 
 
+@pytest.mark.thorough
 def test_draws_have_the_distributions_that_pgbench_documents():
     low, high = 1, 50
     zipf = [k**-1.3 for k in range(low, high + 1)]

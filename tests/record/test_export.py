@@ -63,6 +63,7 @@ def test_every_table_and_value(tmp_path: Path, closed: bool):
     assert json.loads((into / "manifest.json").read_text())["format"] == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("make", "tables"),
     [

@@ -77,6 +77,7 @@ def events_of(folder: Path) -> list[str | None]:
     return found
 
 
+@pytest.mark.thorough
 def test_a_stream_of_an_older_version_cut_at_any_byte_loses_at_most_the_batch_that_was_cut(tmp_path):
     stream, events, ends = growing(tmp_path / "run")
     sums_of(stream).unlink()
@@ -273,6 +274,7 @@ def test_a_folder_of_other_records_is_refused_with_the_name_of_one(tmp_path):
         find_records([tmp_path])
 
 
+@pytest.mark.thorough
 def test_a_day_is_read_in_pieces(tmp_path):
     writer = RecordWriter(tmp_path / "run", a_manifest())
     for first in range(0, 150_000, 50_000):

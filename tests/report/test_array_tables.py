@@ -86,6 +86,7 @@ def test_of_a_real_array_what_is_drawn_is_called_a_bound(array):
     assert sorted(shape["y0"] for shape in figure.plotly["layout"]["shapes"]) == pytest.approx([1 / 1024, 4])
 
 
+@pytest.mark.thorough
 def test_what_was_done_once_before_several_repeats_is_told_once(tmp_path):
     for number in range(3):
         run = make_run(tmp_path / f"{number}", Truth(variant="HDD", sequence=number + 1, measured_s=20))

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from support.comparisons import with_manifest
 from support.html_page import Page
 from support.pages import render
@@ -17,6 +18,7 @@ from stallmark.report.sections import environment, validity
 from stallmark.report.text import mark_word, sentence
 
 
+@pytest.mark.thorough
 def test_where_the_nominal_rate_differs_each_step_has_its_own(brokerage_runs):
     bigger = changed_step(brokerage_runs.runs[1].steps[0], nominal_tps=20.0)
     runs = [brokerage_runs.runs[0], replace(brokerage_runs.runs[1], steps=[bigger])]

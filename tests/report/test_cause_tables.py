@@ -35,6 +35,7 @@ def experiment(folder):
     return summarise(find_records([folder]))
 
 
+@pytest.mark.thorough
 def test_every_table_has_rows_as_long_as_its_header(experiment):
     slow, fast, _ = experiment.steps
     cause = explain([slow], [fast])

@@ -74,6 +74,7 @@ def test_every_kind_of_record_has_a_report():
     assert find_kind("attach") is None
 
 
+@pytest.mark.thorough
 def test_two_experiments_in_one_report_have_a_title_and_a_question_each(tmp_path):
     asked = {"one": "Which disk?", "two": "How much memory?"}
     for number, (name, title) in enumerate(asked.items()):
@@ -93,6 +94,7 @@ def test_two_experiments_in_one_report_have_a_title_and_a_question_each(tmp_path
     assert all(title in html and f"The question of {name}." in html for name, title in asked.items())
 
 
+@pytest.mark.thorough
 def test_results_that_are_different_things_are_refused(tmp_path):
     make_run(tmp_path / "bank", Truth(variant="a", sequence=1))
     make_run(tmp_path / "brokerage", Truth(variant="b", sequence=2, brokerage=Brokerage()))

@@ -75,6 +75,7 @@ def test_emulated_and_bare_devices_are_never_joined_by_a_line():
         assert all(len(t["x"]) == (4 if t["xaxis"] == "x" else 1) for t in traces)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("experiment", [given.buffer_pool(3), given.user_ramp(), given.devices(transactions=2)])
 def test_figures_are_valid_begin_at_zero_and_have_words(experiment):
     for group in charts(experiment).values():

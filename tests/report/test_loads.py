@@ -50,6 +50,7 @@ def column(table, name: str) -> list[str]:
     return [str(row[table.header.index(name)]) for row in table.rows]
 
 
+@pytest.mark.thorough
 def test_all_loads_have_a_page_and_each_load_of_users_its_own(blender, tmp_path):
     written = write_pages(loads_document(blender), tmp_path / "report.html")
     assert [path.name for path in written] == ["report.html", "report-mail.html", "report-bank.html"]
@@ -66,6 +67,7 @@ def test_times_from_issuing_are_told_of_raw_loads_that_have_them(blender):
     assert words.WAITING_UNKNOWN in tables.figures(replace(blender, points=older)).notes
 
 
+@pytest.mark.thorough
 def test_the_picture_is_the_one_that_the_question_asks_for(blender, cells, ramp):
     bars = picture_of_loads(blender).panels
     assert [panel.title for panel in bars] == ["mail", "bank", "scan"] and len(bars[0].bars) == 4
@@ -79,6 +81,7 @@ def test_the_picture_is_the_one_that_the_question_asks_for(blender, cells, ramp)
     assert [users for users, _ in charts[0].lines[1].points] == [1, 50]
 
 
+@pytest.mark.thorough
 def test_a_terminal_of_any_width_drops_columns_and_no_digits(blender, cells, ramp):
     for summary in (blender, cells, ramp):
         brief, rates = loads_document(summary).brief, column(tables.figures(summary), "throughput")

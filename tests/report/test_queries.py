@@ -49,6 +49,7 @@ def test_what_is_emulated_is_marked_and_not_held_against_what_is_not(tmp_path):
     assert "0.250×" not in page.text and "are not comparable" in page.text
 
 
+@pytest.mark.thorough
 def test_bars_are_relative_to_the_baseline_and_plans_that_changed_hatched(compared):
     groups = charts(compared)
     relative = groups["answer"][0]

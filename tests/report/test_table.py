@@ -159,6 +159,7 @@ def test_every_row_that_declares_columns_is_in_a_table():
     assert {shown.group for _, shown in shown_fields(ServerState)} == {*OF_MEMORY, *OF_THE_REST, *OF_REPLICAS}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("experiment", [given.buffer_pool(), given.buffer_pool(3), given.user_ramp(), given.devices()])
 def test_every_step_is_one_line_with_whole_numbers_at_every_width(experiment):
     steps = table(experiment)

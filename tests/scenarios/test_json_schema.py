@@ -35,10 +35,12 @@ def validator() -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(schema())
 
 
+@pytest.mark.thorough
 def test_it_is_a_schema():
     validator().check_schema(schema())
 
 
+@pytest.mark.thorough
 def test_the_files_made_of_it_are_current():
     """`stallmark schema > scenarios/scenario.schema.json`, and `--markdown` for docs/scenario-reference.md."""
     assert json.loads((SHIPPED / FILE).read_text()) == schema()

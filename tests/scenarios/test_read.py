@@ -138,6 +138,7 @@ ENDLESS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", ENDLESS, ids=list(ENDLESS.values()))
 def test_yaml_without_end_is_refused_at_once_in_a_file_and_in_an_override(read, path, text, recwarn):
     path.write_text(text)
@@ -293,6 +294,7 @@ def keys_in(document, *before: str):
             yield from keys_in(value, *before, str(key))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["demo", "cells-emulated", "sizing", "saturation"])
 @pytest.mark.parametrize("value", ["", "[]", "{}", "''", "true", "false"])
 def test_a_wrong_value_is_answered_without_words_of_python(name, value):

@@ -157,6 +157,7 @@ def test_seed_column_and_number_decide() -> None:
     assert one not in others
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ratio", [1.3, 4])
 def test_no_stretch_comes_twice(ratio: float) -> None:
     """Deduplication looks for equal blocks of 4 KiB; here not even 32 phrases in a row are equal."""

@@ -187,6 +187,7 @@ def test_where_the_server_cannot_make_it_nothing_is_changed(placed, server, engi
     assert variant_settings.noted_tempdb(engine) == []
 
 
+@pytest.mark.thorough
 def test_what_was_first_there_is_what_is_given_back(placed, server, engine: MssqlEngine, tmp_path):
     placed.sql("sys.filegroups", files(AFTER))
     placed.sql("DATABASE", Count(0))

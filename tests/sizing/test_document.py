@@ -43,6 +43,7 @@ def found(folders) -> SizingSummary:
     return size(folders["profile"], [folders["b"], folders["c"]], growth=1.1, today=folders["today"])
 
 
+@pytest.mark.thorough
 def test_the_page_has_every_finding_and_every_level(found):
     page = Page(render(sizing_document(found)))
     said = [*found.answers, *found.findings, *found.memory, *found.cautions, *found.untested]

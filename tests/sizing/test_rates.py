@@ -37,6 +37,7 @@ def test_a_query_costs_what_the_server_did_by_those_that_ended(calibrated):
     assert costs["reports"]["cpu_cores"] is None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("late_s", [None, 0.0, 3.0])
 def test_queries_that_waited_are_a_share_of_those_that_began(tmp_path, late_s):
     steps = [LoadsStep("all loads", {"bank": 200.0, "reports": 0.5})]

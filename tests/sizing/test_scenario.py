@@ -135,6 +135,7 @@ def test_what_cannot_be_is_refused(override: str, said: str) -> None:
         read(override)
 
 
+@pytest.mark.thorough
 @given(st.integers(1, 9))
 def test_every_window_of_a_profile_is_replayed_at_every_level(windows):
     sizing = read_any_scenario("sizing")

@@ -159,6 +159,7 @@ def test_the_scan_of_a_cell_goes_round_its_mailboxes() -> None:
     assert [message for _, message in asked[:3]] == [1, 6, 11]
 
 
+@pytest.mark.thorough
 @given(place=CELLS, more=st.integers(0, 4), machines=st.integers(0, 3), seed=st.integers())
 def test_a_cell_of_the_brokerage_has_customers_and_brokers_of_its_own(
     place: tuple[int, int], more: int, machines: int, seed: int

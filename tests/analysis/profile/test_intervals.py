@@ -115,6 +115,7 @@ def test_transactions_are_without_those_of_parallel_workers():
     assert found.column("server.transactions").tolist() == [50.0, 10.0, 0.0, 3.0]
 
 
+@pytest.mark.thorough
 @given(sampled(), rows_of([("WRITELOG", "wal"), ("LCK_M_X", "lock"), ("PAGEIOLATCH_SH", "io")], 3), st.integers(1, 20))
 def test_waits_are_those_of_the_whole_table(samples, rows, at_once):
     waits = table("wait_counters", rows)

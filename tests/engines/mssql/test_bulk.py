@@ -122,6 +122,7 @@ def test_the_switch_reaches_the_loaders(server):
         by_url(server, "BulkCopy=maybe")
 
 
+@pytest.mark.thorough
 @given(branches=st.integers(1, 30), data=st.data())
 def test_the_rows_of_a_batch_are_told_from_all_others(branches, data):
     groups = LOADER.groups({"branches": branches})

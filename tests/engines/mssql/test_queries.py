@@ -125,6 +125,7 @@ def test_a_login_that_may_not_see_notes_says_so_and_is_asked_no_more(engine, ser
     session.close()
 
 
+@pytest.mark.thorough
 def test_a_query_that_takes_too_long(engine, asked):
     Notes(asked)
     session = engine.queries(1)

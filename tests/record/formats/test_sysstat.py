@@ -124,6 +124,7 @@ def test_partitions_mappings_and_loops_are_not_counted_twice(import_texts):
         import_texts(iostat_text(moments((0, 0), (1, 1))), classes={"sdz": FileClass.DATA})
 
 
+@pytest.mark.thorough
 def test_a_report_that_is_cut_is_left_out(import_texts):
     whole = iostat_text(moments((0, 0), (30, 15), (60, 15), (90, 30)))
     for end in range(whole.rindex("2026-03-02T") + 25, len(whole) - 2, 17):

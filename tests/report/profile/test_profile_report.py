@@ -44,6 +44,7 @@ def summary(folder):
     return summarise_profile(folder)
 
 
+@pytest.mark.thorough
 def test_the_page_holds_every_finding_every_measure_and_the_gap(summary):
     page = render(profile_document(summary))
     text = " ".join(re.sub(r"<[^>]+>", " ", page).replace("&#39;", "'").split())
@@ -72,6 +73,7 @@ IDLE = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("idle", IDLE)
 def test_what_was_idle_has_no_times_and_warns_of_nothing(tmp_path, idle):
     """A RuntimeWarning of numpy is an error here, as in all tests."""

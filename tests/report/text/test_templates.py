@@ -74,6 +74,7 @@ def in_records() -> Mapping[Kind, list[set[str]]]:
     return facts
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("made", [written_in_rules, in_records])
 def test_a_template_names_facts_that_every_finding_of_its_kind_has(made):
     found = made()

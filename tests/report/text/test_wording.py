@@ -81,6 +81,7 @@ def _reads_like_one(text: str) -> bool:
     return plain and (len(words) >= WORDS_OF_A_SENTENCE or (len(words) > 2 and text.rstrip()[-1] in ".?!"))
 
 
+@pytest.mark.thorough
 def test_no_sentence_stands_outside_the_wording():
     files = [
         *JUDGE,

@@ -57,6 +57,7 @@ def days_drawn(days: float) -> tuple[np.ndarray, int]:
 WEEKDAYS = [0.20, 0.07, 0.06, 0.07, 0.60]
 
 
+@pytest.mark.thorough
 def test_days_of_a_market_of_five_years_are_drawn_as_published() -> None:
     """The number of a week, from the sixth on, has eight bits, each a one three times out of four."""
     seen, weeks = days_drawn(300)
@@ -70,6 +71,7 @@ def test_days_of_a_market_of_five_years_are_drawn_as_published() -> None:
     assert [hottest[13], hottest[130]] == pytest.approx([0.27, 0.69], abs=0.02)  # 1 and 10 % of all days
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("days", [0.2, 5, 40])
 def test_days_of_a_short_market_are_skewed_as_much(days: float) -> None:
     seen, weeks = days_drawn(days)
