@@ -336,12 +336,14 @@ def test_the_share_of_the_stall_that_was_the_device_is_found(tmp_path):
     assert step.bottleneck.device_verdict.facts["device_share"] < 0.2
 
 
-def test_where_the_cpus_are_busy_storage_is_not_said_to_be_the_bottleneck_without_them(tmp_path):
+@pytest.mark.parametrize(("arrivals", "gain"), [("closed", 1 / 0.94 - 1), ("poisson", None)])
+def test_where_the_cpus_are_busy_storage_is_not_said_to_be_the_bottleneck_without_them(tmp_path, arrivals, gain):
     waits = {"io": 0.6, "wal": 0.1, "lock": 0.02, "client": 0.02, "other": 0.02}
-    busy = make_run(tmp_path / "run", replace(STEADY, waits=waits, host_cpu=0.94))
+    busy = make_run(tmp_path / "run", replace(STEADY, waits=waits, host_cpu=0.94, arrivals=arrivals))
     found = summarise([Record(busy)]).findings
     [told] = facts_of(found, ExperimentKind.STORAGE_DOES_NOT_LIMIT)
     assert told["verdict"].kind == DeviceKind.WITH_CPUS
+    assert told["verdict"].facts["gain_share"] == (gain and pytest.approx(gain, rel=0.01))
     assert not facts_of(found, ExperimentKind.STORAGE_LIMITS)
 
 

@@ -6,10 +6,13 @@ from stallmark.analysis.bottleneck import IS_BOTTLENECK, DeviceKind, JudgedDevic
 IN_DEVICE = IoTime()
 
 
-def judge(data_busy=None, wal_busy=None, cpu=None, wal_apart=True, waits=True, time=IN_DEVICE, cpu_own=None, **shares):
+def judge(
+    data_busy=None, wal_busy=None, cpu=None, wal_apart=True, waits=True, time=IN_DEVICE, cpu_own=None, closed=True,
+    **shares,
+):  # fmt: skip
     rest = {name: shares.get(name, 0.0) for name in ("io", "lock", "wal", "client", "other")}
     rest["cpu"] = 1 - sum(rest.values())
-    return device_verdict(rest if waits else None, data_busy, wal_busy, cpu, wal_apart, (time, time), cpu_own)
+    return device_verdict(rest if waits else None, data_busy, wal_busy, cpu, wal_apart, (time, time), cpu_own, closed)
 
 
 def bottleneck(verdict) -> bool | None:
@@ -69,6 +72,22 @@ def test_storage_is_not_the_bottleneck_alone_where_the_cpus_leave_it_little():
     assert bottleneck(judge(io=0.6, cpu=0.96)) is False and judge(io=0.6, cpu=0.96).kind == DeviceKind.CPUS_LIMIT
     assert judge(waits=False, data_busy=0.97, cpu=0.97).kind == DeviceKind.CPUS_LIMIT
     assert bottleneck(judge(waits=False, data_busy=0.97, cpu=0.9)) is None
+
+
+@pytest.mark.parametrize(
+    ("shares", "gain"),
+    [
+        ({"io": 0.6, "cpu": 0.85}, 1 / 0.85 - 1),
+        ({"waits": False, "data_busy": 0.97, "cpu": 0.85}, 1 / 0.85 - 1),
+        ({"io": 0.05, "wal": 0.01, "client": 0.9, "cpu": 0.85}, 1 / 0.94 - 1),  # users think for 90 % of their time
+        ({"io": 0.05, "lock": 0.05, "client": 0.8, "cpu": 0.97}, 1 / 0.97 - 1),  # those who hold locks wait for I/O
+        ({"io": 0.01, "client": 0.9, "cpu": 0.97}, 1 / 0.99 - 1),
+        ({"io": 0.6, "cpu": 0.85, "closed": False}, None),  # throughput is the requested rate
+        ({"waits": False, "data_busy": 0.97, "cpu": 0.85, "closed": False}, None),
+    ],
+)
+def test_no_more_throughput_is_promised_of_faster_storage_than_it_can_give(shares, gain):
+    assert judge(**shares).facts["gain_share"] == (None if gain is None else pytest.approx(gain))
 
 
 def test_cpus_that_others_use_are_not_said_to_limit():

@@ -81,15 +81,17 @@ def device_verdict(
     wal_separate: bool,
     divided: tuple[IoTime, IoTime] = (IoTime(), IoTime()),
     cpu_own: float | None = None,
+    closed: bool = True,
 ) -> Finding | None:
     """Judge the device on which users waited most; return None if too little is known.
 
     `waits` are shares by wait class. Give a device's busy share only if 1 means that it is saturated. `wal_separate`:
     the log is on its own device. `divided`: the time in I/O of data files and of the log (`divide_io`). `cpu_own`: the
-    share of the CPUs that sessions and executors, or the server's process, account for, or None if unknown.
+    share of the CPUs that sessions and executors, or the server's process, account for, or None if unknown. `closed`:
+    throughput follows from the response time, and is not the requested rate.
     """
     if waits is None:
-        return _judge_without_waits(data_busy, cpu_busy)
+        return _judge_without_waits(data_busy, cpu_busy, closed)
     of_log = wal_separate and waits["wal"] > waits["io"]
     device, busy = (JudgedDevice.LOG, wal_busy) if of_log else (JudgedDevice.DATA, data_busy)
     progressing = 1 - waits["client"] - waits["lock"]
@@ -117,10 +119,9 @@ def device_verdict(
     # CPUs are judged before storage: saturated CPUs delay sessions that look as if they waited for I/O.
     if cpu_busy is not None and cpu_busy >= CPU_LIMITS > _needed_cpu_share(cpu_busy, cpu_own):
         return info(DeviceKind.CPUS_BUSY_OTHERWISE, **facts)
-    if cpu_busy is not None and cpu_busy >= CPU_ALONE:
-        return info(DeviceKind.CPUS_LIMIT, **facts)
-    if share > DEVICE_FREE and cpu_busy is not None and cpu_busy >= CPU_LIMITS:
-        return info(DeviceKind.WITH_CPUS, **facts)
+    if cpu_busy is not None and cpu_busy >= CPU_LIMITS and (cpu_busy >= CPU_ALONE or share > DEVICE_FREE):
+        kind = DeviceKind.CPUS_LIMIT if cpu_busy >= CPU_ALONE else DeviceKind.WITH_CPUS
+        return info(kind, **facts, gain_share=_most_gain(cpu_busy, in_io + waits["lock"], closed))
     # The undivided time would change the verdict if it were all storage.
     if _level(share) != _level(share + waited("unknown") / progressing):
         return info(DeviceKind.NOT_DIVIDED, **facts)
@@ -150,14 +151,20 @@ def _needed_cpu_share(busy: float, own: float | None) -> float:
     return busy if own is None else (busy + min(own, busy)) / 2
 
 
-def _judge_without_waits(busy: float | None, cpu_busy: float | None) -> Finding | None:
+def _most_gain(cpu_busy: float, waiting: float, closed: bool) -> float | None:
+    """Return the most throughput that storage without latency adds, as a share; None if throughput is the requested
+    rate. `waiting`: the share of the users' time for I/O, and for locks, that it could save. The rest remains, think
+    time included, and so does the need of CPUs."""
+    return 1 / max(cpu_busy, 1 - waiting) - 1 if closed else None
+
+
+def _judge_without_waits(busy: float | None, cpu_busy: float | None, closed: bool) -> Finding | None:
     if busy is None:
         return None
     facts = {"device": JudgedDevice.DATA, "busy_share": busy, "cpu_share": cpu_busy}
-    if cpu_busy is not None and cpu_busy >= CPU_ALONE and busy >= DEVICE_BUSY:
-        return info(DeviceKind.CPUS_LIMIT, **facts)
     if busy >= DEVICE_BUSY and cpu_busy is not None and cpu_busy >= CPU_LIMITS:
-        return info(DeviceKind.WITH_CPUS, **facts)
+        kind = DeviceKind.CPUS_LIMIT if cpu_busy >= CPU_ALONE else DeviceKind.WITH_CPUS
+        return info(kind, **facts, gain_share=_most_gain(cpu_busy, 1.0, closed))
     if busy >= DEVICE_BUSY:
         return info(DeviceKind.LIMITS, **facts)
     if busy < DEVICE_QUEUES and cpu_busy is not None and cpu_busy >= CPU_BUSY:

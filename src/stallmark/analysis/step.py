@@ -135,6 +135,7 @@ def summarise_step(
             wal_separate=io.wal_device is not None,
             divided=(divide_data_file_io(divided, seen), divided["log"]),
             cpu_own=cpu_own,
+            closed=arrivals == "closed",
         )
     )
     foreign_cpu = foreign_cpu_share(manifest, load, io, state, interval)

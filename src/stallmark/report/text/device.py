@@ -40,8 +40,8 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     DeviceKind.NOT_LIMITING: "The {device:name} is not the bottleneck: {facts:rests_on}.",
     DeviceKind.ONE_OF_SEVERAL: "The {device:name} is one limit among several: {facts:rests_on}.",
-    DeviceKind.WITH_CPUS: "The {device:name} and the CPUs are limits together: {facts:rests_on}. {cpu_share:at_most}",
-    DeviceKind.CPUS_LIMIT: "The CPUs are the bottleneck: {facts:rests_on}. {cpu_share:at_most}",
+    DeviceKind.WITH_CPUS: "The {device:name} and the CPUs are limits together: {facts:rests_on}.{gain_share:at_most}",
+    DeviceKind.CPUS_LIMIT: "The CPUs are the bottleneck: {facts:rests_on}.{gain_share:at_most}",
     DeviceKind.CPUS_BUSY_OTHERWISE: (
         "The CPUs were mostly busy with other work, so the {device:name} is not judged as a bottleneck: "
         "{facts:rests_on}. The run accounts for {cpu_own_share:percent} of the CPUs."
@@ -59,9 +59,11 @@ def _(spent_in: str, share: float, cpu_share: float | None = None, cpu_own_share
     return f"{text}, and the CPUs of the server’s machine were {percent(cpu_share)} busy{own}."
 
 
-def _possible_gain(cpu_share: float) -> str:
-    more = f"{up_to(1 / cpu_share - 1)} more" if cpu_share < 1 else "no more"
-    return f"Faster storage alone could give {more} throughput."
+def _possible_gain(gain_share: float | None) -> str:
+    if gain_share is None:  # the rate of an open loop
+        return ""
+    more = f"{up_to(gain_share)} more" if gain_share > 0 else "no more"
+    return f" Faster storage alone could give {more} throughput."
 
 
 def _rests_on(
@@ -75,6 +77,7 @@ def _rests_on(
     busy_share: float | None = None,
     cpu_share: float | None = None,
     cpu_own_share: float | None = None,
+    gain_share: float | None = None,
 ) -> str:
     loads = [f"the {_NAMES[device]} was {percent(busy_share)} busy"] if busy_share is not None else []
     loads += [f"the host’s CPUs were {percent(cpu_share)} busy"] if cpu_share is not None else []
