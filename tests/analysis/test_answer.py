@@ -38,6 +38,7 @@ def steps(name: str, *judged: Judged) -> Point:
         step = summaries.step(variant=name, key=f"{name}{number}", run=f"{name}{number}", repeat=number)
         facts = {"device": "data", "io_share": 0.5, "log_share": 0.1, "lock_share": 0.1, "progress_share": 0.6}
         facts |= {"device_share": 1.0, "above_share": 0.0, "busy_share": 0.5, "cpu_share": cpu, "cpu_own_share": cpu}
+        facts |= {"gain_share": 1 / cpu - 1} if kind is DeviceKind.WITH_CPUS else {}
         if kind is DeviceKind.NOT_TOLD:
             facts = {"spent_in": "client", "share": 0.9}
         bottleneck = replace(
@@ -187,6 +188,13 @@ def test_users_only_queue_if_their_latency_grew_and_the_driver_kept_up():
         changed = [*run.steps[:-1], changed_step(run.steps[-1], **last)]
         found = list(knee(points(changed), Claims([run])))
         assert [one.kind for one in found] == [ExperimentKind.MOST_USERS]
+
+
+@pytest.mark.parametrize(("tps", "left"), [(250.0, 250 / 611), (615.0, 1.0)])
+def test_users_beyond_the_knee_are_not_said_to_only_queue_if_throughput_fell(tps, left):
+    [run] = summaries.user_ramp().runs
+    _, found = knee(points([*run.steps[:-1], changed_step(run.steps[-1], tps=tps)]), Claims([run]))
+    assert found.facts["last_share"] == pytest.approx(left)
 
 
 def test_a_load_that_was_unsteady_in_some_runs_is_said_of_these():

@@ -34,6 +34,7 @@ def knee(compared: Sequence[Point], claims: Claims) -> Iterator[Finding]:
             variant=variant,
             users=[bend.first.users, last.first.users],
             share=bend.tps / best.tps,
+            last_share=last.tps / best.tps,
             latency_mean_ms=[before, after],
             fewest_runs=min(len(point.steps) for point in (bend, best, last)),
         )

@@ -9,7 +9,7 @@ from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.finding import ExperimentKind, Finding, Kind
 from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, up_to
 from stallmark.report.text import UNSURE, Format, Template, clause, commit_rate, pool, rate, says, sentence, times
-from stallmark.stats.thresholds import REPLICATES
+from stallmark.stats.thresholds import REPLICATES, SAME
 
 # The wording of an experiment's findings.
 
@@ -25,13 +25,9 @@ SENTENCES: Mapping[Kind, str] = {
         "The driver was the bottleneck in {steps:named}: the server could have done more than the figures show."
     ),
     ExperimentKind.ONE_RUN_EACH: "With one run per variant this is indicative only.",
-    ExperimentKind.MOST_USERS: (
-        "{variant:prefix}{users[0]:users} committed {facts:first_rate}; the maximum was {per_s[1]:per_second} with "
-        "{users[1]:users}{facts:times}."
-    ),
+    ExperimentKind.MOST_USERS: "{variant:prefix}{users[0]:users} committed {facts:most_users}.",
     ExperimentKind.KNEE: (
-        "{variant:prefix}{users[0]:users} already reached {share:percent} of the maximum; more users only queue: the "
-        "mean latency went from {latency_mean_ms[0]:number} to {latency_mean_ms[1]:number} ms with {users[1]:users}"
+        "{variant:prefix}{users[0]:users} already reached {share:percent} of the maximum; {facts:added_users}"
         "{fewest_runs:indicative}."
     ),
     ExperimentKind.DEVICES: (
@@ -230,9 +226,27 @@ def _prefix(variant: str | None) -> str:
     return f"{variant}: " if variant else ""
 
 
+def _most_users(facts: Mapping[str, Any]) -> str:
+    (few, most), per_s = facts["users"], facts["per_s"]
+    if few == most:  # the fewest users of all steps
+        return f"most, {commit_rate(per_s[0], facts['primary'])}"
+    maximum = f"the maximum was {per_second(per_s[1])} with {format.users(most)}"
+    return f"{commit_rate(per_s[0], facts['primary'])}; {maximum}{_times(facts['ratio'], facts['verdict'])}"
+
+
+def _added_users(facts: Mapping[str, Any]) -> str:
+    """Return the effect of more users than at the knee."""
+    users, latency = format.users(facts["users"][1]), " to ".join(map(number, facts["latency_mean_ms"]))
+    if facts["last_share"] < 1 - SAME:
+        fell = f"{users} reached only {percent(facts['last_share'])} of it"
+        return f"{fell}, and the mean latency went from {latency} ms"
+    return f"more users only queue: the mean latency went from {latency} ms with {users}"
+
+
 FORMATS: Mapping[str, Format] = {
+    "added_users": _added_users,
     "commits": lambda facts: commit_rate(facts["per_s"], facts["primary"]),
-    "first_rate": lambda facts: commit_rate(facts["per_s"][0], facts["primary"]),
+    "most_users": _most_users,
     "second_rate": lambda facts: rate(facts["per_s"][1], facts["primary"]),
     "prefix": _prefix,
     "times": lambda facts: _times(facts["ratio"], facts["verdict"]),
