@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 from support.manifests import changed
+from support.probes import probe, step, write_probe
 from support.read_once import kept_summaries, read_once
 from support.synthetic import Truth, make_experiment, make_run
 from support.tds.odbc import needs_odbc
@@ -54,6 +55,24 @@ def test_every_experiment_with_its_state_and_its_result(out: Path):
     assert all(one["result"] for one in found[:2])
     assert [one["whole"] for one in found] == [2, 2, 0]
     assert "20260103-ramp" in listed("--out", str(out))
+
+
+def test_probes_are_experiments_of_one_run(tmp_path: Path):
+    for name, is_complete in (("20260101-probe", True), ("20260102-probe", False)):
+        write_probe(tmp_path, "vda", probe(step(1, 100)), is_complete=is_complete)
+        folder = (tmp_path / "01").rename(tmp_path / name)
+        changed(folder, experiment=name, scenario={"name": "probe"})
+    sweep(tmp_path / "20260103-sweep")
+    found = json.loads(listed("--out", str(tmp_path), "--json"))
+    assert [(Path(one["folder"]).name, one["scenario"], one["state"], one["whole"]) for one in found] == [
+        ("20260101-probe", "probe", "complete", 1), ("20260102-probe", "probe", "ended early", 0),
+        ("20260103-sweep", "sweep", "complete", 2),
+    ]  # fmt: skip
+    assert "1 run, complete" in listed("probe", "--out", str(tmp_path))
+
+
+def test_the_runs_of_one_experiment_are_no_experiments(out: Path):
+    assert CliRunner().invoke(main, ["runs", "--out", str(out / "20260101-sweep")]).exit_code == 3
 
 
 def test_one_scenario_over_time_marks_what_was_run_otherwise(out: Path, monkeypatch):

@@ -48,11 +48,11 @@ def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
         click.echo(json.dumps(listed, indent=2, default=str))
         return
     for experiment in past:
-        planned_text = f" of {experiment.planned}" if experiment.planned is not None else ""
+        count = experiment.whole if experiment.planned is None else f"{experiment.whole} of {experiment.planned}"
         when = format.moment(experiment.begun)
         print_markup(
             out,
-            f"[bold]{escape(experiment.scenario)}[/]  {when}, {experiment.whole}{planned_text} runs, "
+            f"[bold]{escape(experiment.scenario)}[/]  {when}, {count} run{'s' * (count != 1)}, "
             f"{experiment.state}, {escape(str(experiment.folder))}",
         )
         if thresholds := count_kept_thresholds(experiment):
@@ -70,11 +70,16 @@ def _past(out_dir: Path) -> Iterator["Past"]:
     from stallmark.record.reader import INTERRUPTED, find_records
     from stallmark.report.results import Past
 
-    for folder in sorted({path.parent.parent for path in out_dir.glob("*/*/manifest.json")}):
+    experiments = {path.parent.parent for path in out_dir.glob("*/*/manifest.json")}
+    alone = {path.parent for path in out_dir.glob("*/manifest.json")} - experiments
+    for folder in sorted(experiments | alone):
         if folder.name == INTERRUPTED:
             continue
         try:
             records = find_records([folder])
+            # A probe is an experiment of its own. Other runs stand here if `out_dir` is their experiment.
+            if folder in alone and records[0].manifest.experiment != folder.name:
+                continue
             summary = summarise(records) if all(record.kind in SUMMARISED for record in records) else None
         except StallmarkError as error:  # one damaged record, or one of another version, does not hide the others
             print_markup(err, f"{escape(folder.name)}: {escape(in_words(error))}")
