@@ -96,6 +96,14 @@ def test_times_of_reports_are_given(tmp_path):
     assert run(*times, "--out", tmp_path / "no").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    "options", [("--start", "noon"), ("--interval", "15s"), ("--start", "noon", "--interval", "1s")]
+)
+def test_options_of_files_need_files_first(tmp_path, options):
+    refused = run(*options, "--out", tmp_path / "no")
+    assert refused.exit_code == 2 and "require --from" in " ".join(refused.output.split())
+
+
 def test_reads_of_devices_are_not_said_to_be_postgresqls(tmp_path):
     def series(name: str, **labels: str) -> dict:
         points = [[1772445600.0 + 15 * n, str(n * 30)] for n in range(9)]

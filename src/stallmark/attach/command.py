@@ -15,7 +15,6 @@ from stallmark.cli.output import out, print_markup
 if TYPE_CHECKING:
     from stallmark.attach.attach import Attached
     from stallmark.record.formats import Format
-    from stallmark.record.formats.dates import Schedule
     from stallmark.record.manifest.course import External
 
 
@@ -62,8 +61,8 @@ def offset_s(text: str) -> float:
 @json_option
 def attach(
     runs: tuple[Path, ...], file: Path, format: "Format | None", zone: str | None, offset: float,
-    schedule: "Schedule | None", time_column: str | None, counters: tuple[str, ...], name: str | None, replace: bool,
-    as_json: bool,
+    start: str | None, interval_s: float | None, time_column: str | None, counters: tuple[str, ...],
+    name: str | None, replace: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Add measurements from elsewhere to a RUN: a FILE of Perfmon, iostat, sar or a storage array.
 
@@ -71,8 +70,10 @@ def attach(
     """
     from stallmark.attach.attach import Request, Wanted
     from stallmark.attach.attach import attach as attach_to
+    from stallmark.record.formats.dates import schedule_from
     from stallmark.record.reader import find_records
 
+    schedule = schedule_from(start, interval_s, zone)
     request = Request(name, format, None if schedule else zone, offset, replace)
     attached = attach_to(find_records(runs), Wanted(file, counters, time_column, schedule), request)
     if as_json:

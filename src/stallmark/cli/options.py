@@ -129,23 +129,17 @@ def timezone_option(*name: str, help: str = "Time zone of the output: Europe/Ber
 
 
 def schedule_options(command: Callable) -> Callable:
-    """Give a command, which has a `zone`, the `schedule` of a recording of iostat without times."""
-
-    @click.option("--start", metavar="TIME", help="Time of the first report of iostat without -t: 2026-03-02T10:00.")
-    @click.option(
+    """Give a command the `start` and `interval_s` of a recording of iostat without times."""
+    interval = click.option(
         "--interval",
         "interval_s",
         callback=as_seconds,
         metavar="TIME",
         help="With --start: time from report to report, such as 15s.",
-    )
-    @wraps(command)
-    def with_schedule(start, interval_s, zone, **others):
-        from stallmark.record.formats.dates import schedule_from
-
-        return command(schedule=schedule_from(start, interval_s, zone), zone=zone, **others)
-
-    return with_schedule
+    )(command)
+    return click.option(
+        "--start", metavar="TIME", help="Time of the first report of iostat without -t: 2026-03-02T10:00."
+    )(interval)
 
 
 def workload_options(*, as_built: bool = False) -> Callable:

@@ -29,7 +29,6 @@ from stallmark.cli.report import reporting, show_report
 
 if TYPE_CHECKING:
     from stallmark.profile.collection import CollectionProgress, Source
-    from stallmark.record.formats.dates import Schedule
     from stallmark.record.profile import FileClass
 
 _LINES = 20
@@ -78,7 +77,7 @@ _MOST_APART_S = 900.0
 def profile(
     server: str | None, planned_s: float | None, folder: Path, files: tuple[Path, ...], classes: tuple[str, ...],
     names: tuple[str, ...], zone: str | None, dates: Literal["month-first", "day-first"] | None,
-    schedule: "Schedule | None", anonymous: bool, quiet: bool, as_json: bool,
+    start: str | None, interval_s: float | None, anonymous: bool, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Record the counters of a production server every 15 seconds, without changing anything.
 
@@ -90,12 +89,14 @@ def profile(
         _refuse_both(planned_s)
         from stallmark.record.formats import import_profile
         from stallmark.record.formats.amounts import Wanted
+        from stallmark.record.formats.dates import schedule_from
 
+        schedule = schedule_from(start, interval_s, zone)
         wanted = Wanted(_classes(classes), zone, dates, _names(names), schedule)
         import_profile(files, folder, wanted, anonymous=anonymous)
         show_report([folder], Outputs(folder / "report.html", as_json))
         return
-    if classes or dates or names or schedule:
+    if classes or dates or names or start or interval_s:
         raise click.UsageError("--class, --map, --dates, --start and --interval require --from: name a file with it.")
     if server is None or planned_s is None:
         raise click.UsageError("A profile needs --server and --for, or files with --from.")
