@@ -1,5 +1,7 @@
 """Sizes, shares and durations as people write them."""
 
+from datetime import date
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,6 +92,9 @@ def test_durations(text, seconds):
         (SECONDS, float("inf"), "'inf' is not a duration"),
         (SECONDS, "1:30", "'1:30' is not a duration"),
         (SECONDS, "", "'' is not a duration"),
+        (SECONDS, ["90s", True, None], "'[90s, true, null]' is not a duration"),
+        (POOL, {"from": "1GiB", "sizes": [1]}, "'{from: 1GiB, sizes: [1]}' is not a size"),
+        (SIZE_OR_ZERO, {date(2026, 3, 2): {}}, "'{2026-03-02: {}}' is not a size"),
     ],
 )
 def test_what_cannot_be_read_is_answered_with_what_to_write(adapter, value, sentence):

@@ -126,8 +126,17 @@ def parse_seconds(value: Any) -> float:
 
 def _as_text(value: Any) -> str:
     """Return the text of a quantity. An empty value in YAML is None."""
-    text = "" if value is None else str(value).strip()
-    return text.lower() if isinstance(value, bool) else text  # as YAML has it
+    return "" if value is None else _in_yaml(value).strip()
+
+
+def _in_yaml(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_in_yaml(key)}: {_in_yaml(item)}' for key, item in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_in_yaml, value))}]"
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def finite(text: str) -> float:
