@@ -161,6 +161,7 @@ CASES: dict[ProfileKind, tuple[Case, Case]] = {
     ),
     ProfileKind.MISSING: (without_waits, lambda: without_waits(waits=[WAITED])),
     ProfileKind.SHORT: (told, lambda: told(DAY)),
+    ProfileKind.COARSE: (lambda: told(1000, length=61), lambda: told(1000, length=60)),
     ProfileKind.CACHED_READS: (of_postgres, lambda: of_postgres(servers=(SQL_SERVER,))),
     ProfileKind.SAMPLED_WAITS: (lambda: of_postgres(waits=[WAITED]), of_postgres),
     ProfileKind.COUNTED_AT_END: (
@@ -179,6 +180,13 @@ def test_a_sentence_that_would_be_false_is_not_told(kind):
 
 def facts(findings: Sequence[Finding], kind: ProfileKind) -> dict[str, Any]:
     return next(dict(finding.facts) for finding in findings if finding.kind is kind)
+
+
+@pytest.mark.parametrize(("length", "count", "unknown"), [(300, 288, False), (600, 144, True), (600, 1, False)])
+def test_a_busiest_window_that_samples_are_too_long_for_is_named(length, count, unknown):
+    found = told(count, length=length)
+    assert (facts(found, ProfileKind.COARSE)["window_s"] is not None) is unknown
+    assert (ProfileKind.BUSIEST in {one.kind for one in found}) is (count > 1 and not unknown)
 
 
 def test_all_of_a_profile_was_not_seen_if_there_was_a_gap():

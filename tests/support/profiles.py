@@ -23,21 +23,22 @@ def write_made_profile(
     folder: Path,
     count: int = 240,
     *,
+    length: int = LENGTH,
     left_out: Collection[int] = (),
     file_io: Callable[[int], dict[str, Row]] = lambda n: {"data": DATA, "log": LOG},
     server: Callable[[int], Row] = lambda n: {},
     **manifest: Any,
 ) -> Path:
-    """Write a profile of so many intervals. `file_io` and `server` take the number of an interval, `left_out` are those
-    in which nothing was seen."""
+    """Write a profile of so many intervals of `length` seconds. `file_io` and `server` take the number of an interval,
+    `left_out` are those in which nothing was seen."""
     found: dict[str, list[Row]] = {"file_io": [], "server": []}
     for number in (one for one in range(count) if one not in left_out):
-        begin = AT + timedelta(seconds=LENGTH * number)
-        times = {"start": begin, "end": begin + timedelta(seconds=LENGTH)}
+        begin = AT + timedelta(seconds=length * number)
+        times = {"start": begin, "end": begin + timedelta(seconds=length)}
         found["file_io"] += [times | {"file_class": name} | values for name, values in file_io(number).items()]
         found["server"].append(times | server(number))
     tables = {name: pa.Table.from_pylist(found[name], TABLES[name]) for name in TABLES}
-    about = {"source": "perfmon", "started": AT.isoformat(), "interval_s": LENGTH}
+    about = {"source": "perfmon", "started": AT.isoformat(), "interval_s": length}
     about |= {"sessions": (Session(started=AT.isoformat(), end="imported"),)}
     write_imported(folder, ProfileManifest(**(about | manifest)), tables)
     return folder

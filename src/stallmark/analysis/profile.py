@@ -106,6 +106,9 @@ def cautions(
     span_s = float(rates.end[-1] - rates.start[0])
     if span_s < DAY_S * 0.99:
         yield caution(ProfileKind.SHORT, span_s=span_s)
+    if manifest.interval_s > MINUTE_S:
+        unknown = span_s >= WINDOW_S and Measure.IOS in rates.measures and not busiest(rates, count=1)
+        yield caution(ProfileKind.COARSE, interval_s=manifest.interval_s, window_s=WINDOW_S if unknown else None)
     # A minute is the shortest time with its own figure: work counted later than that moves figures.
     if (longest_s := intervals.longest_transaction_s) and longest_s > MINUTE_S:
         yield caution(ProfileKind.COUNTED_AT_END, longest_s=longest_s)

@@ -36,6 +36,7 @@ class ProfileKind(Kind):
     LOST = "profile_counts_lost"
     MISSING = "profile_missing"
     SHORT = "profile_short"
+    COARSE = "profile_samples_far_apart"
     CACHED_READS = "profile_cached_reads"
     SAMPLED_WAITS = "profile_sampled_waits"
     COUNTED_AT_END = "profile_counted_at_the_end"

@@ -67,7 +67,7 @@ def value_of(measure: Measure, value: float | None) -> str:
 def percentiles_table(profile: ProfileSummary) -> Table:
     """Return the percentiles of the minutes of every measure, with its mean."""
     return Rows(list(profile.rates.measures)).table(
-        word("minutes", lambda measure: MEASURES[measure]),
+        word(words.slots(profile.manifest.interval_s), lambda measure: MEASURES[measure]),
         as_number("mean", lambda measure: value_of(measure, profile.means[measure])),
         numbers(
             PERCENTILES,
@@ -220,21 +220,24 @@ def figures(profile: ProfileSummary) -> list[Figure]:
 
 
 def _figure(profile: ProfileSummary, name: str, title: str, unit: str, measures: tuple[Measure, ...]) -> Figure | None:
-    begin, values = profile.minutes.begin, profile.minutes.values
+    begin, values, interval_s = profile.minutes.begin, profile.minutes.values, profile.manifest.interval_s
     shown = [measure for measure in measures if measure in values]
     if not shown:
         return None
-    # On a grid of all minutes a gap breaks the line.
+    # On a grid of all minutes a gap breaks the line. A longer sample is drawn in every minute that it covers.
     grid = np.arange(begin[0], begin[-1] + MINUTE_S, MINUTE_S)
-    place = np.searchsorted(grid, begin)
+    after = np.searchsorted(begin, grid)
+    before = np.maximum(after - 1, 0)
+    place = np.where(grid - begin[before] < begin[after] - grid, before, after)
+    covered_s = np.maximum(profile.minutes.seen_s, MINUTE_S) if interval_s > MINUTE_S else np.full(len(begin), MINUTE_S)
+    seen = np.abs(grid - begin[place]) < (covered_s[place] + MINUTE_S) / 2
     width = bucket_width(len(grid))
     hours = (grid - grid[0]) / 3600
     made = chart(_HEIGHT, xaxis={"title": {"text": f"hours since {format.moment(float(grid[0]))}"}})
     top = 0.0
     lines = []
     for number, measure in enumerate(shown):
-        on_grid = np.full(len(grid), np.nan)
-        on_grid[place] = values[measure] * (100 if measure is Measure.CPU else 1)
+        on_grid = np.where(seen, values[measure][place] * (100 if measure is Measure.CPU else 1), np.nan)
         lines.append(on_grid)
         top = max(top, float(np.nanmax(on_grid)))
         style = {"color": COLOURS[number], "width": 1.5}
@@ -249,7 +252,7 @@ def _figure(profile: ProfileSummary, name: str, title: str, unit: str, measures:
         unit=unit,
         emulated=False,
         summary=", ".join(f"{MEASURES[measure]}: {value_of(measure, profile.means[measure])}" for measure in shown),
-        method=words.method(profile.manifest.source, profile.manifest.interval_s),
+        method=words.method(profile.manifest.source, interval_s),
         chart=made,
         header=header,
         rows=rows,
@@ -300,9 +303,10 @@ def _sections(profile: ProfileSummary) -> Iterator[Section]:
     def section(id: str, title: str, lead: str, *blocks: Block) -> Section:
         return Section(id, title, [Words(lead, "lead"), *blocks])
 
-    yield section("over-time", "Over time", words.OVER_TIME, *figures(profile))
+    interval_s = profile.manifest.interval_s
+    yield section("over-time", "Over time", words.minute_means(interval_s), *figures(profile))
     for id, title, lead, make in (
-        ("minutes", "Percentiles of minutes", words.PERCENTILES, percentiles_table),
+        ("minutes", f"Percentiles of {words.slots(interval_s)}", words.percentiles(interval_s), percentiles_table),
         ("peaks", "Peaks by measure", words.PEAKS, peaks_table),
         ("windows", "The busiest windows", words.WINDOWS, windows_table),
         ("io", "I/O by class of file", words.CLASSES, classes_table),

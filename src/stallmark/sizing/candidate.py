@@ -37,6 +37,8 @@ class Need:
     """The number of minutes that the percentile was computed from."""
     minutes_per_s: float | None = None
     """The I/Os per second of the percentile; None with too few minutes, when the busiest window counts instead."""
+    interval_s: float = 0.0
+    """The time between two samples of the profile: if it is longer than a minute, the percentile is of samples."""
 
     @property
     def per_s(self) -> float:
@@ -56,7 +58,7 @@ def need_of(profile: ProfileSummary, demand: Demand, percentile: str | None, gro
     if minutes_per_s == 0:
         raise StallmarkError(f"The {percentile} of the profile has no I/O: give a higher --percentile, or none.")
     multiple = growth * (1.0 if minutes_per_s is None else minutes_per_s / window_per_s)
-    return Need(multiple, window_per_s, growth, percentile, len(minutes), minutes_per_s)
+    return Need(multiple, window_per_s, growth, percentile, len(minutes), minutes_per_s, profile.manifest.interval_s)
 
 
 def busiest_per_s(demand: Demand) -> float:

@@ -201,13 +201,14 @@ def _findings(
 def _need_below_busiest(need: Need, demand: Demand) -> Iterator[Finding]:
     if need.minutes_per_s and need.window_per_s and need.minutes_per_s < need.window_per_s:
         facts = {"percentile": need.percentile, "times": need.window_per_s / need.minutes_per_s}
+        facts |= {"interval_s": need.interval_s}
         yield caution(SizingKind.NEED_BELOW_BUSIEST, **facts, window_s=demand.windows[0].seconds)
 
 
 def _need_finding(need: Need, demand: Demand) -> Finding:
     facts = {"per_s": need.per_s, "growth": need.growth, "window_per_s": need.window_per_s}
     facts |= {"window_s": demand.windows[0].seconds, "begin": demand.windows[0].begin}
-    facts |= {"others": len(demand.windows) - 1}
+    facts |= {"others": len(demand.windows) - 1, "interval_s": need.interval_s}
     if need.minutes_per_s is not None:
         of_minutes = {"multiple": need.multiple, "percentile": need.percentile, "minutes_per_s": need.minutes_per_s}
         return info(SizingKind.NEED, **facts, **of_minutes)

@@ -9,6 +9,7 @@ from stallmark.format import display_name, exact, listed, moment, number, percen
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.report.text import Format, says
 from stallmark.report.text.ceiling import limit_of
+from stallmark.report.text.profile import slots
 from stallmark.sizing.candidate import Standing
 from stallmark.sizing.manifest import Measured, Sizing
 from stallmark.sizing.reach import Method, SizingKind
@@ -164,8 +165,8 @@ SENTENCES: Mapping[Kind, str] = {
     SizingKind.UNKNOWN: "Nothing is known about “{candidate}”: neither replay nor stand-in gave an answer.",
     SizingKind.ENDS: "“{candidate}”: {ends:clause}.",
     SizingKind.NEED_BELOW_BUSIEST: (
-        "The busiest {window_s:roughly} need {times:short}× the load of {percentile} of the minutes: in that time "
-        "even a candidate that carries the need may break the service level."
+        "The busiest {window_s:roughly} need {times:short}× the load of {percentile} of the {interval_s:slots}: in "
+        "that time even a candidate that carries the need may break the service level."
     ),
     SizingKind.TODAY: (
         "“{candidate}” carries {ratio:short}× ({low:short} to {high:short}) the load of “{today}”, by {method:method}."
@@ -183,7 +184,7 @@ SENTENCES: Mapping[Kind, str] = {
         "average today, more than the {limit_ms:g} ms of the service level."
     ),
 }
-FORMATS: Mapping[str, Format] = {"method": METHODS.__getitem__, "window": BECAUSE.__getitem__}
+FORMATS: Mapping[str, Format] = {"method": METHODS.__getitem__, "slots": slots, "window": BECAUSE.__getitem__}
 
 
 @says(SizingKind.CARRIES)
@@ -247,9 +248,9 @@ def need(per_s: float, multiple: float) -> str:
 @says(SizingKind.NEED)
 def _(
     per_s: float, multiple: float, growth: float, window_per_s: float, window_s: float, begin: float, percentile: str,
-    minutes_per_s: float, others: int,
+    minutes_per_s: float, others: int, interval_s: float,
 ) -> str:  # fmt: skip
-    which = "the highest minute" if percentile == "max" else f"{percentile} of the minutes"
+    which = f"{'the highest' if percentile == 'max' else percentile} of the {slots(interval_s)}"
     return (
         f"The need is {number(per_s)} I/Os per second: {_base(minutes_per_s, growth)} {which}. It is "
         f"{in_times(multiple)} the {number(window_per_s)} of the busiest {roughly(window_s)}, which began at "
@@ -260,11 +261,11 @@ def _(
 @says(SizingKind.NEED_BY_WINDOW)
 def _(
     per_s: float, growth: float, window_per_s: float, window_s: float, begin: float, percentile: str | None,
-    minutes: int, others: int,
+    minutes: int, others: int, interval_s: float,
 ) -> str:  # fmt: skip
     reason = ""
     if percentile is not None:
-        reason = f" This window decides because {minutes} minutes are too few for {percentile}."
+        reason = f" This window decides because {minutes} {slots(interval_s)} are too few for {percentile}."
     return (
         f"The need is {number(per_s)} I/Os per second: {_base(window_per_s, growth)} the busiest {roughly(window_s)}, "
         f"which began at {moment(begin)}.{reason}{_others(others)}"

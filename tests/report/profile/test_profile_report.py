@@ -4,6 +4,7 @@ import json
 import re
 from collections import defaultdict
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
 from zoneinfo import ZoneInfo
@@ -22,7 +23,7 @@ from stallmark import format
 from stallmark.analysis.profile import summarise_profile
 from stallmark.analysis.profile_rates import Measure, Quotient, Rates
 from stallmark.profile.collection import Collection
-from stallmark.report.profile import heat_table, profile_document, profile_in_json
+from stallmark.report.profile import figures, heat_table, profile_document, profile_in_json
 from stallmark.report.renderers import in_terminal, render
 from stallmark.report.text import sentence
 from stallmark.report.text.profile import MEASURES, progress
@@ -59,6 +60,16 @@ def test_the_heat_map_has_the_hours_that_were_seen_and_no_others(summary):
     for _, [(_, hours)] in heat_table(summary).maps:
         assert [hour for hour, (text, _) in enumerate(hours) if text] == [13, 14]
         assert max(weight for _, weight in hours) == 1.0
+
+
+@pytest.mark.parametrize("length", [15, 60, 61, 90, 300, 600, 7200])
+def test_a_line_has_a_gap_only_where_nothing_was_observed(tmp_path, length):
+    hidden = 4
+    made = write_made_profile(tmp_path / "p", 60, length=length, left_out=range(20, 20 + hidden))
+    [line] = [trace for trace in figures(summarise_profile(made))[0].chart.traces if trace["name"] == "reads per s"]
+    known = [value is not None and np.isfinite(value) for value in line["y"]]
+    assert [part for part, _ in groupby(known)] == [True, False, True]
+    assert known.count(False) == pytest.approx(len(known) * hidden / 60, abs=2.5)  # drawn in whole minutes
 
 
 ZEROS, NO_LOG = dict.fromkeys(DATA, 0.0), dict.fromkeys(LOG, 0.0)

@@ -3,17 +3,13 @@
 from collections.abc import Mapping
 
 from stallmark.analysis.finding import Kind
-from stallmark.analysis.profile_rates import Measure, ProfileKind
+from stallmark.analysis.profile_rates import MINUTE_S, Measure, ProfileKind
 from stallmark.errors import as_reason, as_sentence
 from stallmark.format import duration, factor, listed, moment, number, percent, roughly, share, size, up_to, zone
 from stallmark.record.profile import FileClass, Source
 from stallmark.report.text import Format, says
 
 QUESTION = "What does this server do, hour by hour, and what does it wait for?"
-PERCENTILES = (
-    "Percentiles of the per-minute means. A dash: fewer than five minutes lie beyond the percentile. I/O is of all "
-    "files; times are of data files, or of the log if labelled so."
-)
 PEAKS = (
     "The busiest 15 minutes by each measure. A backup has few I/Os and many bytes: 15 minutes that are quiet by one "
     "measure may be the busiest by another."
@@ -24,7 +20,6 @@ CLASSES = (
     "databases outside the profile."
 )
 WAITS = "Waiting: mean number of tasks that waited at once. Waits that delay no session are omitted."
-OVER_TIME = "Means per minute. Lines have gaps where nothing was observed."
 MEMORY = "Counters give only an upper bound for the effect of more memory. A run with more memory measures the effect."
 UNSEEN = "Totals and means exclude these times."
 _RECORDERS: Mapping[Source, str] = {
@@ -77,6 +72,26 @@ _FILES = {
     FileClass.DEVICE: "The devices",
 }
 _WAITS = {"io": "I/O of data files", "wal": "the log", "lock": "locks", "latch": "latches", "cpu": "CPU"}
+
+
+def slots(interval_s: float) -> str:
+    """Return the name of the parts of a profile that have figures of their own: minutes, or samples further apart."""
+    return "minutes" if interval_s <= MINUTE_S else f"samples of {roughly(interval_s)}"
+
+
+def percentiles(interval_s: float) -> str:
+    parts = slots(interval_s)
+    means = "per-minute means" if parts == "minutes" else f"means of {parts}"
+    return (
+        f"Percentiles of the {means}. A dash: fewer than five {parts.split()[0]} lie beyond the percentile. I/O is of "
+        "all files; times are of data files, or of the log if labelled so."
+    )
+
+
+def minute_means(interval_s: float) -> str:
+    parts = slots(interval_s)
+    means = "per minute" if parts == "minutes" else f"of {parts}"
+    return f"Means {means}. Lines have gaps where nothing was observed."
 
 
 def method(source: Source, interval_s: float) -> str:
@@ -158,6 +173,7 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     ProfileKind.OTHER_SERVER: "Several servers answered at this address, one after another: {servers:listed}.",
     ProfileKind.SHORT: "The profile covers {span_s:duration}, less than a day: it may have missed the busiest hour.",
+    ProfileKind.COARSE: "A sample covers {interval_s:roughly}: no figure shows a shorter peak{window_s:not_known}.",
     ProfileKind.COUNTED_AT_END: (
         "A transaction took {longest_s:duration} or longer: PostgreSQL adds a session’s reads and writes to its "
         "counters when a transaction ends, so a peak may be the work of that entire time."
@@ -170,6 +186,9 @@ SENTENCES: Mapping[Kind, str] = {
 }
 FORMATS: Mapping[str, Format] = {
     "missing": lambda name: _MISSING.get(name, f"{name} is unknown"),
+    "not_known": lambda window_s: (
+        f", and the busiest {roughly(window_s)} are unknown: samples cover too little of any" if window_s else ""
+    ),
     "waited_for": waited_for,
 }
 
@@ -289,12 +308,12 @@ def _(gaps: int, unseen_s: float, longest_s: float, longest_begin: float, said: 
 def _(samples: int, late_s: float, longest_s: float) -> str:
     if samples == 1:
         return (
-            f"One sample came late, after {duration(longest_s)}: totals and means include that time, percentiles of "
-            "minutes do not."
+            f"One sample came late, after {duration(longest_s)}: totals and means include that time, percentiles "
+            "do not."
         )
     return (
         f"{samples} samples came late, the latest after {duration(longest_s)}: totals and means include these "
-        f"{duration(late_s)}, percentiles of minutes do not."
+        f"{duration(late_s)}, percentiles do not."
     )
 
 
