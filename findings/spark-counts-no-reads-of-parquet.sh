@@ -98,7 +98,8 @@ public class Reads {
         String path = folder + "/rows";
         Dataset<Row> rows = spark.range(0, 300000, 1, 2)
             .selectExpr("id", "rand(1) AS r", "sha1(string(id)) AS t");
-        for (String format : new String[] {"csv", "parquet", "orc"}) rows.write().format(format).save(path + "." + format);
+        for (String format : new String[] {"csv", "parquet", "orc"})
+            rows.write().format(format).save(path + "." + format);
         String[] three = {"sum(id)", "sum(r)", "max(t)"}, one = {"sum(r)"};
         show("CSV", "csv", path, "true", three, true);
         show("Parquet", "parquet", path, "true", three, false);
