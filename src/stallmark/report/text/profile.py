@@ -287,7 +287,7 @@ def _(reads_per_s: float, share: float | None, waiting: float | None, found_shar
 def _(pool_bytes: float, turnover_s: float, least_life_s: float | None) -> str:
     life = f"; the lowest page life expectancy was {number(least_life_s)} s" if least_life_s is not None else ""
     return (
-        f"Every {roughly(turnover_s)} the server reads as many bytes from storage as its buffer pool holds "
+        f"About every {roughly(turnover_s)} the server reads as many bytes from data files as its buffer pool holds "
         f"({size(pool_bytes)}){life}."
     )
 
