@@ -24,7 +24,8 @@ EACH = {"trade_result": 100 / 101, "market_feed": 10 / 101}
 
 
 def kind(name: str, committed: int = 1000, **more) -> TransactionSummary:
-    return TransactionSummary(name, committed, more.pop("rolled_back", 0), 0, 0, 1.0, 1.0, {}, {}, **more)
+    counts = more.pop("rolled_back", 0), more.pop("failed", 0), 0
+    return TransactionSummary(name, committed, *counts, 1.0, 1.0, {}, {}, **more)
 
 
 def of_mix(order: int, status: int, under_way: float = 0.0) -> gates.Gate:
@@ -125,6 +126,7 @@ def test_limits_need_ten_beyond_them_and_do_not_void_a_step():
     assert slow.facts["slow"] == [["trade_status", 0.101, 1.0]]
     assert judged(0.3, 0.0, done=20).passed  # six of twenty
     assert judged(0.5, 0.0, done=20).passed is False
+    assert gates.limits([kind("trade_order", 5, failed=95, over_limit=0.95, limit_s=2.0)]).passed is False
     assert gates.limits([kind("data_maintenance")]) is None
 
 

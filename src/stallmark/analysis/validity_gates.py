@@ -231,7 +231,7 @@ def limits(transactions: Sequence[TransactionSummary]) -> Gate | None:
     slow = [
         transaction
         for transaction, over in judged
-        if over > OVER_LIMIT and over * transaction.done_count >= SAMPLES_BEYOND - 0.5
+        if over > OVER_LIMIT and over * transaction.ended_count >= SAMPLES_BEYOND - 0.5
     ]
     # A type that fails is shown before one that is slower, but whose sample is too small to fail.
     worst, over = max(judged, key=lambda pair: (pair[0] in slow, pair[1]))
