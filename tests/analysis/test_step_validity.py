@@ -201,6 +201,13 @@ def test_idle_users_of_an_open_loop_are_not_overhead(tmp_path):
     assert [one.kind for one in late.validity.driver_bound] == [DriverKind.LATE_STARTS]
 
 
+@pytest.mark.parametrize("rolled_back", [0.0, 0.9])
+def test_transactions_that_rolled_back_are_some_of_all(tmp_path, rolled_back):
+    step = step_of(tmp_path, replace(STEADY, failed_per_second=2, rolled_back_share=rolled_back))
+    assert step.throughput.rolled_back == pytest.approx(rolled_back * 400 * 30)
+    assert not facts_of(step.validity.invalid, ValidityKind.TRANSACTIONS_FAILED)  # 2 of 402
+
+
 def test_errors_are_kept_and_many_failures_invalidate(tmp_path):
     step = step_of(tmp_path, replace(STEADY, failed_per_second=8))
     (error,) = step.validity.errors

@@ -79,6 +79,7 @@ class Truth:
     lag_ms: float = 0.05  # per transaction
     foreign_reads_per_second: float = 0.5
     failed_per_second: float = 0.0
+    rolled_back_share: float = 0.0
     pool_bytes: int = 64 * MIB
     database_bytes: int = 320 * MIB
     growth_share: float = 0.01

@@ -148,11 +148,11 @@ class Tables:
         """Returns the time that users spent, in µs."""
         values = self.rng.lognormal(math.log(latency_us) - 0.125, 0.5, committed)
         values = np.maximum(1, values * latency_us / values.mean()).astype(int) if committed else values
-        failed = int(self.truth.failed_per_second)
+        failed, rolled_back = int(self.truth.failed_per_second), int(committed * self.truth.rolled_back_share)
         self.rows["transactions"] += [
             {
-                "second": second, "transaction": "transfer", "committed": committed, "rolled_back": 0,
-                "failed": failed, "retries": failed * 3, "latency_us": int(values.sum()),
+                "second": second, "transaction": "transfer", "committed": committed - rolled_back,
+                "rolled_back": rolled_back, "failed": failed, "retries": failed * 3, "latency_us": int(values.sum()),
                 "service_us": int(values.sum()),
             }
             | histogram("latency", values)

@@ -125,11 +125,12 @@ def invalid_findings(
     if foreign_cpu is not None and foreign_cpu > FOREIGN_CPU:
         yield invalid(ValidityKind.FOREIGN_CPU, share=foreign_cpu)
     yield from _not_connected(load, interval, step.users)
-    done, failed = (float(interval.select(load.all(column)).sum()) for column in ("committed", "failed"))
-    if failed > FAILED * (done + failed):
+    totals = [float(interval.select(load.all(column)).sum()) for column in ("committed", "rolled_back", "failed")]
+    share = totals[-1] / sum(totals) if sum(totals) else 0.0
+    if share > FAILED:
         most = max(errors, key=lambda error: error.given_up, default=None)
         words = {"transaction": most.transaction, "said": most.message, "code": most.code} if most else {}
-        yield invalid(ValidityKind.TRANSACTIONS_FAILED, share=failed / (done + failed), **words)
+        yield invalid(ValidityKind.TRANSACTIONS_FAILED, share=share, **words)
     # A driver that held the load back fails Little's law too, and has its own finding.
     elif step.arrivals == "closed" and not driver_bound and (gap := little_gap(load, interval)):
         yield gap
