@@ -805,6 +805,7 @@ ELSEWHERE: dict[Kind, str] = {
     LoadsKind.VARIANTS: f"{LOADS}test_an_emulated_device_is_not_compared_with_a_real_one",
     LoadsKind.LEVELS: f"{LOADS}test_without_limits_no_service_level_is_told",
     LoadsKind.AT_ONCE: f"{LOADS}test_loads_at_once_without_anything_to_hold_them_against_are_told",
+    LoadsKind.OF_LOAD: f"{LOADS}test_a_search_over_several_loads_is_told_once_with_the_rates_of_the_level_that_held",
     LoadsKind.HOST: f"{LOADS}test_a_host_that_hardly_works_is_no_caution",
     LoadsKind.QUERIES_WAITED: f"{LOADS}test_queries_at_a_rate_count_from_when_they_were_due",
     LoadsKind.CELLS: f"{LOADS}test_steps_without_cells_have_no_scaling",

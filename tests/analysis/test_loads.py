@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 from support.findings import facts_of
 from support.manifests import a_manifest
+from support.searches import level as level_seen
 from support.synthetic import Truth, make_run
 from support.synthetic_loads import STEP_S, LoadsStep, alone_and_together, in_cells, make_loads_run
 from support.wording import findings_in
 
 from stallmark.analysis.cautions import CautionKind
+from stallmark.analysis.ceiling import CeilingKind
 from stallmark.analysis.compare.summary import PairKind, Verdict
 from stallmark.analysis.experiment import common_kind, summarise
 from stallmark.analysis.finding import ExperimentKind
@@ -21,8 +23,9 @@ from stallmark.analysis.read.times import rows_by_sample
 from stallmark.analysis.service_level import LevelOutcome
 from stallmark.analysis.validity import ValidityKind
 from stallmark.errors import StallmarkError
+from stallmark.record.manifest import FILE, read_manifest
 from stallmark.record.manifest.storage import ServiceLevelObjective
-from stallmark.record.manifest.workload import Load
+from stallmark.record.manifest.workload import Load, Search
 from stallmark.record.reader import LoadRecord, Record, find_records
 from stallmark.report.loads import picture_of_loads
 from stallmark.report.text import sentence
@@ -260,6 +263,24 @@ def test_loads_at_once_without_anything_to_hold_them_against_are_told(tmp_path, 
     found = summarise_loads([Record(make_loads_run(tmp_path / "run", steps))])
     assert [one[:2] for one in found.whole.answer.facts["loads"]] == [["mail", "users"], ["scan", "raw"]]
     assert LoadsKind.AT_ONCE not in kinds(blender)
+
+
+@pytest.mark.parametrize("load", [None, "bank"])
+def test_a_search_over_several_loads_is_told_once_with_the_rates_of_the_level_that_held(tmp_path, load):
+    steps = [LoadsStep(f"{level:g}×", {"mail": 60 * level, "bank": 200 * level}) for level in (0.5, 0.6)]
+    folder = make_loads_run(tmp_path / "run", steps)
+    manifest = read_manifest(folder)
+    verdicts = zip(manifest.steps, ((0.5, "held"), (0.6, "broke")), strict=True)
+    searched = [step.changed(searched=level_seen(*tried)) for step, tried in verdicts]
+    search = Search(load=load, of="load", low=0.5, high=8, tolerance=0.05, outcome="found", holds=0.5, breaks=0.6)
+    (folder / FILE).write_text(manifest.changed(search=search, steps=tuple(searched)).model_dump_json())
+    found = summarise_loads([Record(folder)])
+    assert finding(found, CeilingKind.FOUND).facts["per_s"] == (None if load is None else pytest.approx(100, rel=0.01))
+    limits = [one for one in found.whole.findings if one.kind is LoadsKind.OF_LOAD]
+    assert [one.facts["load"] for one in limits] == (["mail", "bank"] if load is None else [])
+    told = finding(found, LoadsKind.AT_ONCE).facts
+    assert told["step"] == "0.5×"
+    assert {name: rate for name, _, _, rate, _ in told["loads"]} == pytest.approx({"mail": 30, "bank": 100}, rel=0.01)
 
 
 def ramp(factor: float) -> list[LoadsStep]:

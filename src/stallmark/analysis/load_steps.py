@@ -29,6 +29,7 @@ class LoadsKind(FindingKind):
     CELLS = "loads_by_cells"
     VARIANTS = "loads_by_variant"
     AT_ONCE = "loads_at_once"
+    OF_LOAD = "of_load"
     LEVELS = "service_levels_of_loads"
     HOST = "host_of_loads"
     READS_UNLIKE = "reads_of_loads_unlike_server"

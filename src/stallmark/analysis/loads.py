@@ -196,9 +196,7 @@ def conclusions(
     if mixed:
         yield mixed
         return
-    yield from (
-        finding for view in views.values() for finding in view.findings if isinstance(finding.kind, CeilingKind)
-    )
+    yield from _ceilings(views)
     yield from penalty_findings(cost)
     yield from cells_findings(cells)
     yield from _verdicts(points, views)
@@ -206,7 +204,7 @@ def conclusions(
         yield from _variants(points, claims, bool(cost))
     yield from _incomparable_variants(views)
     if not cost and not cells and not all(point.first.alone for point in points):
-        yield from _rates_together(points)
+        yield from _rates_together(points, views)
     yield from (finding for view in views.values() for finding in view.findings if isinstance(finding.kind, MailIoKind))
     yield from _levels(points)
     yield from _host(cells)
@@ -283,20 +281,55 @@ def _variants(points: Sequence[LoadPoint], claims: LoadClaims, alone: bool) -> I
         yield info(LoadsKind.VARIANTS, loads=loads, fewest_runs=min(len(point.runs) for point in points))
 
 
-def _rates_together(points: Sequence[LoadPoint]) -> Iterator[Finding]:
-    """Yield the rate of every load in the last step, in the first variant."""
+def _ceilings(views: Mapping[str, ExperimentSummary]) -> Iterator[Finding]:
+    """Yield the outcome of searches. One that varied several loads together is in the view of each, with its rate."""
+    named = [
+        (name, finding)
+        for name, view in views.items()
+        for finding in view.findings
+        if isinstance(finding.kind, CeilingKind)
+    ]
+    if len({name for name, _ in named}) == 1:
+        yield from (finding for _, finding in named)
+        return
+    for same in group(named, lambda pair: (pair[1].kind, *(str(pair[1].facts.get(name)) for name in _OF_A_SEARCH))):
+        if same[0][1].kind in (CeilingKind.LIMIT, CeilingKind.DRIVER):
+            yield from (info(LoadsKind.OF_LOAD, load=name, found=finding) for name, finding in same)
+        else:
+            yield _without_load([finding for _, finding in same])
+
+
+_OF_A_SEARCH = ("variants", "variant", "repeat", "breaks")
+
+
+def _without_load(findings: Sequence[Finding]) -> Finding:
+    """Return the finding of several loads on one search without what differs between them."""
+    first = findings[0]
+    facts = dict(first.facts) | dict.fromkeys({"per_s", "primary"} & first.facts.keys())
+    if len({limit.kind if (limit := finding.facts.get("limit")) else None for finding in findings}) > 1:
+        facts["limit"] = None
+    return replace(first, facts=facts)
+
+
+def _rates_together(points: Sequence[LoadPoint], views: Mapping[str, ExperimentSummary]) -> Iterator[Finding]:
+    """Yield the rate of every load in the first variant, in its last step or, of a search, at the highest level that
+    held."""
     variant = points[0].first.variant
     several = len({point.first.variant for point in points}) > 1
-    last = [point for point in points if point.first.variant == variant][-1].first.step
+    steps = list(dict.fromkeys(point.first.step for point in points if point.first.variant == variant))
+    searches = [ceiling for view in views.values() for ceiling in view.ceilings if ceiling.variant == variant]
+    held = {step.step for ceiling in searches for step in ceiling.steps_at(ceiling.holds)}
+    chosen = [step for step in steps if step in held or not searches]
     here = [
         point
         for point in points
-        if (point.first.variant, point.first.step) == (variant, last) and point.rate is not None
+        if (point.first.variant, point.first.step) == (variant, *chosen[-1:]) and point.rate is not None
     ]
     if here:
         yield info(
             LoadsKind.AT_ONCE,
             variant=variant if several else None,
+            step=chosen[-1] if len(steps) > 1 else None,
             loads=[
                 [
                     point.first.load,

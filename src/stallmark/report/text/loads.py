@@ -3,10 +3,11 @@
 from typing import Any
 
 from stallmark.analysis.compare.summary import Verdict
+from stallmark.analysis.finding import Finding
 from stallmark.analysis.load_steps import LoadsKind
 from stallmark.errors import as_reason
 from stallmark.format import factor, listed, number, per_second, percent, plural, quoted, share, signed
-from stallmark.report.text import UNSURE, indicative, says, term
+from stallmark.report.text import UNSURE, clause, indicative, says, term
 
 NO_SLIDE = "These runs have no summary slide: no load was measured in any step."
 LOADS = (
@@ -106,9 +107,14 @@ def _best(load: str, kind: str, count: int, best: str, worst: str, ratio: float,
 
 
 @says(LoadsKind.AT_ONCE)
-def _(variant: str | None, loads: list[list[Any]]) -> str:
-    on = f"Together on “{variant}”" if variant else "Together"
-    return f"{on}: {listed([_did(*facts) for facts in loads])}."
+def _(variant: str | None, step: str | None, loads: list[list[Any]]) -> str:
+    where = f"{f' on “{variant}”' if variant else ''}{f' in “{step}”' if step else ''}"
+    return f"Together{where}: {listed([_did(*facts) for facts in loads])}."
+
+
+@says(LoadsKind.OF_LOAD)
+def _(load: str, found: Finding) -> str:
+    return f"{load}: {clause(found)}."
 
 
 def _did(load: str, kind: str, primary: str | None, rate: float, mb_per_s: float | None) -> str:
