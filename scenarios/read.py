@@ -224,43 +224,40 @@ def read_any_scenario(name_or_path: str, overrides: Sequence[str] = (), options:
     `overrides` are `key=value` with dots between keys, the value in YAML, as in `workload.scale.branches=10`.
     """
     path = locate(name_or_path)
-    document = _load(path)
-    origins = {_override(document, override): f"--set {shortened(override)}" for override in overrides}
-    origins |= options.apply(document, origins)
-    try:
-        return model_for(document).model_validate(document, context={BESIDE: path.parent})
-    except ValidationError as error:
-        origins |= _origin_of_contradictions(origins, _load(path), path.parent)
-        raise _refusal(sentences(error, document, path, origins), origins) from None
+    return _read(_load(path), overrides, options, path)
 
 
 def read_document(
     document: Mapping[str, Any], overrides: Sequence[str] = (), options: LoadOptions = LoadOptions()
 ) -> AnyScenario:
     """Read a scenario that is not in a file, with changes as in `read_any_scenario`. Raises StallmarkError."""
-    given = deepcopy(dict(document))
+    return _read(dict(document), overrides, options, None)  # type: ignore[return-value]
+
+
+def _read(written: dict, overrides: Sequence[str], options: LoadOptions, path: Path | None) -> Titled:
+    # `stallmark list` reads all scenarios, and a copy is a tenth of that.
+    given = deepcopy(written) if overrides or options != LoadOptions() else written
     origins = {_override(given, override): f"--set {shortened(override)}" for override in overrides}
     origins |= options.apply(given, origins)
+    beside = path.parent if path else Path()
     try:
-        return model_for(given).model_validate(given)  # type: ignore[return-value]
+        return _validated(given, beside)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
-        origins |= _origin_of_contradictions(origins, document)
+        # Of a scenario that is right without them, the options are the origin of mistakes in no key of theirs, too.
+        if origins:
+            with suppress(ValidationError, StallmarkError):
+                _validated(written, beside)
+                origins[()] = ", ".join(dict.fromkeys(origins.values()))
         # A sentence of ours, as on a folder of SQL, needs no place in a document that no user has written.
-        if problem["type"] == "value_error" and not {problem["loc"][:1], ()} & origins.keys():
+        if not path and problem["type"] == "value_error" and not {problem["loc"][:1], ()} & origins.keys():
             raise StallmarkError(as_sentence(mistake(problem))) from None
-        raise _refusal(sentences(error, given, Path("the scenario"), origins)[:1], origins) from None
+        mistakes = sentences(error, given, path or Path("the scenario"), origins)
+        raise _refusal(mistakes if path else mistakes[:1], origins) from None
 
 
-def _origin_of_contradictions(
-    origins: Mapping[Keys, str], written: Mapping[str, Any], beside: Path = Path()
-) -> Mapping[Keys, str]:
-    """Return all options as the origin of mistakes in no key of theirs, if the scenario is right as `written`."""
-    try:
-        model_for(written).model_validate(written, context={BESIDE: beside})
-    except ValidationError:
-        return {}
-    return {(): ", ".join(dict.fromkeys(origins.values()))}
+def _validated(document: Mapping[str, Any], beside: Path) -> Titled:
+    return model_for(document).model_validate(document, context={BESIDE: beside})
 
 
 def _refusal(mistakes: Sequence[str], origins: Mapping[Keys, str]) -> StallmarkError:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError, WrongOption
+from stallmark.scenarios import read as reading
 from stallmark.scenarios.model import Scenario
 from stallmark.scenarios.read import LoadOptions, load, locate, read_any_scenario, read_document, read_scenario, shipped
 
@@ -185,6 +186,23 @@ def test_every_mistake_is_named_at_once(read):
     with pytest.raises(StallmarkError) as refused:
         read("measure: 10s", "measure: 10", "reset: restore", "reset: no")
     assert len(str(refused.value).splitlines()) == 2
+
+
+@pytest.mark.parametrize(("overrides", "validated"), [((), 1), (("measure=10",), 2)])
+def test_a_wrong_scenario_is_read_once_and_validated_again_only_without_its_options(
+    path, monkeypatch, overrides, validated
+):
+    calls = []
+
+    def counted(name, works):
+        return lambda *given, **more: calls.append(name) or works(*given, **more)
+
+    for name in ("load", "model_for"):
+        monkeypatch.setattr(reading, name, counted(name, getattr(reading, name)))
+    path.write_text(locate("demo").read_text() if overrides else "name: demo\n")
+    with pytest.raises(StallmarkError):
+        reading.read_any_scenario(str(path), overrides)
+    assert calls.count("load") == 1 + len(overrides) and calls.count("model_for") == validated
 
 
 @pytest.mark.parametrize("content", [b"", b"- a\n", b"just words\n", b"5\n"])
