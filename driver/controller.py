@@ -77,7 +77,7 @@ EXIT_WITHIN_S = 5  # a conductor whose channel has closed is ending
 FAREWELL_S = 40  # the conductor gives the executors 15 s, they give their users 10 s
 CHECK_EVERY_S = 0.2
 SILENT_S = 30.0  # an executor that reports four times a second has stopped
-MISSING_S = 5.0  # silence at the timeline's end that counts as stopped, if no last report came
+MISSING_S = 1.0  # silence at the timeline's end that counts as stopped, if no last report came: four reports
 _CONDUCTOR = "the load driver's conductor"
 REPORTED_AFTER_S = 0.75  # when a second has ended: executors report four times a second, load machines 0.4 s after it
 

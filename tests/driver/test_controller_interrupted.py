@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -92,10 +94,13 @@ def test_a_part_that_is_stopped_ends_the_run_before_its_time(bank, load, monkeyp
     assert total(record, "transactions", "committed") > 0
 
 
-def test_an_executor_that_is_stopped_before_the_end_makes_no_whole_run(bank, load, monkeypatch):
-    monkeypatch.setattr(controller, "MISSING_S", 1.0)
+def test_an_executor_that_is_stopped_shortly_before_the_end_makes_no_whole_run(bank, load):
+    def stop_later(running: Load) -> None:
+        stop = partial(running.executors()[0].send_signal, signal.SIGSTOP)
+        threading.Timer(running.drive._timeline.end_s - 3 - running.drive.clock(), stop).start()
+
     running = load(8, load_spec(20))
-    running.run(lambda running: running.executors()[0].send_signal(signal.SIGSTOP))
+    running.run(stop_later)
     assert "no report of an executor process arrived for more than 1 s" in running.drive.no_result_reason()
 
 
