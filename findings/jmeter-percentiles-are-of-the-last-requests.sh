@@ -76,7 +76,8 @@ def embedded(script, *marks):
 
 def report(name, *options):
     """Return the table of the report, the same in statistics.json, and its chart of percentiles, by kind."""
-    java = ["java", "-Djava.awt.headless=true", f"-Djava.util.prefs.userRoot={folder}", f"-Djmeter.home={folder}/home"]
+    java = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.awt.headless=true"]
+    java += [f"-Djava.util.prefs.userRoot={folder}", f"-Djmeter.home={folder}/home"]
     java += ["-cp", f"{folder}/home/bin/ApacheJMeter-5.6.3.jar:{folder}/jars/*", "org.apache.jmeter.NewDriver"]
     java += ["-d", f"{folder}/home", "-j", f"{folder}/log", "-g", f"{folder}/requests.csv", "-o", f"{folder}/{name}"]
     subprocess.run([*java, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, timeout=170)
