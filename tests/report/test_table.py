@@ -116,6 +116,16 @@ def test_columns_of_which_nothing_is_known_or_wanted_are_left_out_with_their_gro
     assert table.groups == [("", 1), ("Shares", 1), ("", 2)]
 
 
+def test_columns_of_one_name_are_told_apart_by_their_group_where_a_header_is_one_line():
+    columns = (group(name, number("before", float), number("after", float)) for name in ("Pages", "Extents"))
+    table = Rows([1]).table(word("of", str), *columns)
+    assert in_markdown(table)[0] == "| of | Pages, before | Pages, after | Extents, before | Extents, after |"
+    above, titles, *_ = printed(InTerminal(table), 80).splitlines()
+    assert re.split("  +", above.strip()) == ["Pages", "Pages", "Extents", "Extents"]
+    assert titles.split() == ["of", "before", "after", "before", "after"]
+    assert printed(InTerminal(Rows([1]).table(word("of", str))), 80).splitlines() == ["of", "1"]
+
+
 def test_a_table_without_rows_has_its_header_or_is_none():
     columns = number("n", lambda value: value)
     assert named_rows("step", []).table(columns).header == ["step", "n"]

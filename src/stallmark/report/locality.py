@@ -297,8 +297,8 @@ def figures(locality: Locality) -> Iterator[Figure]:
 def _figure(locality: Locality, id: str, title: str, unit: str, made: Drawing, table: Table, **more: Any) -> Figure:
     rows = [[str(cell) for cell in row] for row in table.rows]
     return Figure(
-        id=id, title=title, unit=unit, emulated=locality.experiment.emulated, chart=made, header=table.header,
-        rows=rows,
+        id=id, title=title, unit=unit, emulated=locality.experiment.emulated, chart=made, rows=rows,
+        header=table.header_below(", "),
         **more,
     )  # fmt: skip
 

@@ -44,6 +44,11 @@ class Table:
     importance: dict[int, int] = field(default_factory=dict)
     """Columns of high importance leave a narrow terminal first; 0, the default, never leaves."""
 
+    def header_below(self, end: str) -> list[str]:
+        """Return the header as one line: each title behind that of its group, which ends in `end`."""
+        above = [title for title, span in self.groups for _ in range(span)] or [""] * len(self.header)
+        return [f"{over}{end}{title}" if over else title for over, title in zip(above, self.header, strict=True)]
+
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -185,7 +190,7 @@ def in_markdown(table: Table) -> list[str]:
     """Return the lines of a table in Markdown that every tracker shows."""
     columns = range(len(table.header))
     return [
-        f"| {' | '.join(map(_in_cell, table.header))} |",
+        f"| {' | '.join(map(_in_cell, table.header_below(', ')))} |",
         f"|{'|'.join('---' if column in table.words else '---:' for column in columns)}|",
         *(f"| {' | '.join(map(_in_cell, row))} |" for row in table.rows),
     ]
@@ -239,7 +244,7 @@ class InTerminal:
     header: bool = True  # False: rows alone
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        table = self.table
+        table = replace(self.table, header=self.table.header_below("\n"), groups=[])
         shown, spare, fits = fit(table, options.max_width, self.widths)
         made = RichTable(
             box=None, padding=(0, GUTTER, 0, 0), pad_edge=False, header_style="bold", show_header=self.header
