@@ -259,6 +259,19 @@ def _(_):
     return of_variants({}, {}, repeats=2), of_variants({}, {})
 
 
+@case(ExperimentKind.RATE_GIVEN)
+def _(given):
+    def arriving(arrivals: str, **more: Any) -> list[Any]:
+        def change(run: RunSummary) -> RunSummary:
+            [step] = run.manifest.steps
+            return with_manifest(run, steps=(step.changed(arrivals=arrivals),), **more)
+
+        runs = [change(run) for run in made(given.sound, **QUIET)]
+        return [*cautions(runs), *compare_runs(runs).pairs[0].cautions]
+
+    return arriving("poisson"), arriving("closed")
+
+
 # Pairs, and why they must not be compared. -------------------------------------------------------------------
 
 

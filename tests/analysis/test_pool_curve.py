@@ -65,6 +65,14 @@ def with_flash(sound: RunSummary, tps: float, mib: int = 16, flash: int = GIB, *
     return with_manifest(run, scenario=run.manifest.scenario.changed(**scenario)) if scenario else run
 
 
+def test_no_size_is_called_enough_for_transactions_that_arrive_at_a_rate(sound):
+    def arriving(arrivals: str) -> list[RunSummary]:
+        runs = swept(sound, lambda _: 1.0)  # the same throughput everywhere
+        return [with_manifest(run, steps=[run.manifest.steps[0].changed(arrivals=arrivals)]) for run in runs]
+
+    assert found(arriving("closed"), CurveKind.ENOUGH) and not curves_of(arriving("poisson"))
+
+
 def test_the_smallest_size_that_is_enough_with_twice_and_half_of_it(sound):
     [enough] = found(swept(sound), CurveKind.ENOUGH, CurveKind.MAY_BE_ENOUGH, CurveKind.FELL)
     assert enough.kind is CurveKind.ENOUGH

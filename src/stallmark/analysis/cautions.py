@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from stallmark import capabilities
 from stallmark.analysis.environment_cautions import above_device, array_cautions, server_cautions, shallow_histories
-from stallmark.analysis.finding import Finding, Kind, caution, early_ends
+from stallmark.analysis.finding import ExperimentKind, Finding, Kind, caution, early_ends
 from stallmark.analysis.metrics import group, points, step_names
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.steady import Judgement
@@ -86,6 +86,7 @@ def cautions(runs: Sequence[RunSummary]) -> list[Finding]:
         *_steadiness(runs),
         *_load(runs),
         *_other_loads(runs),
+        *_arrivals(runs),
         *_storage(runs),
         *_times(runs),
     ]
@@ -161,6 +162,13 @@ def _other_loads(runs: Sequence[RunSummary]) -> Iterator[Finding]:
         others = list(dict.fromkeys(name for step in mixed for name in step.beside))
         sampled = any(step.waits.share for step in mixed)
         yield caution(CautionKind.BESIDE, loads=others, steps=_names(mixed, runs), sampled=sampled)
+
+
+def _arrivals(runs: Sequence[RunSummary]) -> Iterator[Finding]:
+    given = [step for run in runs if run.is_rate_given for step in run.steps]
+    # A single step is not compared with anything.
+    if given and len(points(_steps(runs))) > 1:
+        yield caution(ExperimentKind.RATE_GIVEN, steps=_names(given, runs))
 
 
 def _is_seen(host: Collector | None) -> bool:

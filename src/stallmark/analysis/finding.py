@@ -77,6 +77,7 @@ class ExperimentKind(Kind):
     STORAGE_DOES_NOT_LIMIT = "storage_does_not_limit"
     STORAGE_NOT_KNOWN = "storage_not_judged"
     DRIVER_LIMITS = "driver_limits"
+    RATE_GIVEN = "throughput_is_the_rate_of_arrivals"
     ONE_RUN_EACH = "one_run_each"
     SPREAD = "spread_of_runs"
 

@@ -136,9 +136,12 @@ def gain(curve: PoolCurve, size: CurveSize, other: CurveSize) -> Gain:
 
 
 def _usable_runs(runs: Sequence[RunSummary]) -> Iterator[RunSummary]:
-    """Yield complete runs of one step, with a known buffer pool and comparable figures."""
+    """Yield complete runs of one step, with a known buffer pool and comparable figures.
+
+    Of a given rate every size has the same throughput: none of them can be called enough.
+    """
     for run in runs:
-        if run.incomplete_because or len(run.steps) != 1:
+        if run.incomplete_because or run.is_rate_given or len(run.steps) != 1:
             continue
         step = run.steps[0]
         if step.buffer_pool_bytes and step.result_tps > 0 and not step.validity.invalid:

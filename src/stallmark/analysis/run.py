@@ -89,6 +89,12 @@ class RunSummary:
         """Return True if a consistency condition did not hold after the run."""
         return any(condition.holds is False for condition in self.conditions)
 
+    @property
+    def is_rate_given(self) -> bool:
+        """Return True if throughput is the rate at which transactions arrive, while the server keeps up with them."""
+        manifest = self.manifest
+        return manifest.search is None and any(step.arrivals != "closed" for step in manifest.steps)
+
 
 class Call(NamedTuple):
     """A run, or one of its loads, to be summarised."""

@@ -50,8 +50,8 @@ from stallmark.analysis.compare.summary import (
     WithinRun,
     check,
 )
-from stallmark.analysis.finding import Finding, caution, early_ends, info, invalid
-from stallmark.analysis.metrics import Metric
+from stallmark.analysis.finding import ExperimentKind, Finding, caution, early_ends, info, invalid
+from stallmark.analysis.metrics import THROUGHPUT, Metric
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
@@ -210,7 +210,7 @@ def _judge(metric: Metric, draft: _Draft, primary: Ratio, pairs: int, among: Seq
         others=others if comparable else [other.without_ratio for other in others],
         transactions=transactions if comparable else [transaction.without_ratio for transaction in transactions],
         checks=checked,
-        cautions=_cautions(a, b, among, checked, primary, pairs),
+        cautions=_cautions(metric, a, b, among, checked, primary, pairs),
         method=info(
             PairKind.METHOD,
             paired=paired,
@@ -264,7 +264,7 @@ def _finding(
 
 
 def _cautions(
-    a: Side, b: Side, among: Sequence[Side], checked: Sequence[Check], primary: Ratio, pairs: int
+    metric: Metric, a: Side, b: Side, among: Sequence[Side], checked: Sequence[Check], primary: Ratio, pairs: int
 ) -> list[Finding]:
     cautions, back = [], came_back(a, b)
     # With one run each, one side always comes first.
@@ -273,6 +273,8 @@ def _cautions(
             cautions.append(caution(PairKind.CAME_BACK, side=back.name, other=(b if back is a else a).name))
         else:
             cautions.append(caution(PairKind.ONE_SIDE_FIRST, a=a.name, b=b.name))
+    if metric is THROUGHPUT and any(run.is_rate_given for run in (*a.runs, *b.runs)):
+        cautions.append(caution(ExperimentKind.RATE_GIVEN, steps=None))
     if pairs > 1 and primary.p is not None:
         cautions.append(caution(PairKind.SEVERAL_PAIRS, pairs=pairs))
     both = [side for side in among if side.name in (a.name, b.name)]

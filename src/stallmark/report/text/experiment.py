@@ -24,6 +24,10 @@ SENTENCES: Mapping[Kind, str] = {
     ExperimentKind.DRIVER_LIMITS: (
         "The driver was the bottleneck in {steps:named}: the server could have done more than the figures show."
     ),
+    ExperimentKind.RATE_GIVEN: (
+        "In {steps:named} transactions arrived at a requested rate: throughput is that rate while the server keeps up, "
+        "however fast it is. Compare response times (`primary: latency`)."
+    ),
     ExperimentKind.ONE_RUN_EACH: "With one run per variant this is indicative only.",
     ExperimentKind.MOST_USERS: "{variant:prefix}{users[0]:users} committed {facts:most_users}.",
     ExperimentKind.KNEE: (
