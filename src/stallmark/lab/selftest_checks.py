@@ -343,7 +343,8 @@ class Trial:
                 self.engine.backup.drop()
         if because:
             raise Wrong(because, INCOMPLETE)
-        return f"{self.seconds:g} s measured, {len(self.records)} times"
+        times = len(self.records)
+        return f"{self.seconds:g} s measured" + f", {times} times" * (times > 1)
 
     def _abilities(self, wanted: dict[str, Any], last: Record) -> Iterator[SelftestResult]:
         backup, memory = self.engine.backup, last.manifest.memory
