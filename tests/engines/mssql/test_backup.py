@@ -6,6 +6,7 @@ from datetime import datetime
 
 import pytest
 from click.testing import CliRunner, Result
+from support.mssql_server import AZURE_DATABASE
 from support.tds.answers import Count, Error, Rows
 from support.tds.datatypes import BIGINT, INT, datetime2, nvarchar
 from support.tds.responder import Responder
@@ -166,6 +167,16 @@ def test_copies_that_are_left_are_listed_and_those_of_the_database_removed(engin
         ("bank", 5 << 20, True), ("other", 5 << 20, False),
     ]  # fmt: skip
     assert left == {PATHS[1]}
+
+
+@pytest.mark.parametrize(
+    "identity", [{"banner": "Babelfish for PostgreSQL (Babelfish 4.4.0)"}, {"edition": AZURE_DATABASE}]
+)
+def test_where_no_backup_can_be_made_no_copy_is_left(new_server, identity):
+    server = new_server(**identity)
+    server.script.sql("msdb.dbo.backupset", Error(208, "Invalid object name 'msdb.dbo.backupset'."))
+    listed = copies(server.engine())
+    assert (listed.exit_code, listed.stdout) == (0, "None.\n"), listed.output
 
 
 def test_a_copy_of_which_msdb_lacks_something_is_listed_with_the_others(engine, script):
