@@ -16,6 +16,7 @@ from stallmark.cli.main import main
 from stallmark.engines import open_engine
 from stallmark.engines.postgres.embedded_engine import EmbeddedEngine, note_content
 from stallmark.engines.postgres.embedded_ownership import claim
+from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.target import Target
 from stallmark.loaders.load import build
@@ -163,6 +164,14 @@ def test_on_a_server_the_schemas_of_stallmark_go_and_nothing_else(database: Embe
     done = stallmark("db", "remove", "--yes", *url)
     assert done.exit_code == 0 and set(database.schemas_in_use()) == {"mine"}, done.output
     assert database.query("SELECT number FROM mine.kept") == [(1,)]
+
+
+def test_a_size_that_the_server_does_not_report_is_not_zero(new_bank: EmbeddedEngine, monkeypatch):
+    monkeypatch.setattr(PostgresEngine, "bytes_used", lambda self: 0)  # as on Babelfish
+    url = ("--server", new_bank.spec())
+    assert listed(*url)[0]["bytes"] is None
+    assert "bank, branches 1; size not known" in stallmark("db", "list", *url).stdout
+    assert refused(*url).endswith("the database holds bank.")
 
 
 OF_OTHERS = [

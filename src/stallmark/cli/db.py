@@ -150,7 +150,7 @@ def _in_server(engine: "Engine") -> dict[str, Any] | None:
     return {
         "name": entry.identity.workload,
         "holds": [_with_depth(holds)],
-        "bytes": engine.bytes_used(),
+        "bytes": engine.bytes_used() or None,
         "complete": entry.complete,
         "driven": entry.driven,
     }
@@ -161,7 +161,7 @@ def _in_words(facts: dict[str, Any]) -> str:
         ", ".join([part["workload"], *(f"{name} {format.exact(value)}" for name, value in _measures(part).items())])
         for part in facts["holds"]
     ] or ["content not noted by the version that built it"]
-    text.append(format.size(facts["bytes"]))
+    text.append(_size(facts["bytes"]))
     if "complete" in facts:
         text += [] if facts["complete"] else ["not loaded to its end"]
         text += ["load was driven against it"] if facts["driven"] else []
@@ -214,8 +214,13 @@ def _drop(url: str, *, yes: bool) -> None:
 
 
 def _unconfirmed(entry: "Entry", engine: "Engine") -> str:
-    size = format.size(engine.bytes_used())
-    return f"Without --yes nothing is dropped: the database holds {entry.identity.workload}, {size} in all."
+    size_bytes = engine.bytes_used()
+    size = f", {format.size(size_bytes)} in all" if size_bytes else ""
+    return f"Without --yes nothing is dropped: the database holds {entry.identity.workload}{size}."
+
+
+def _size(size_bytes: int | None) -> str:
+    return "size not known" if size_bytes is None else format.size(size_bytes)
 
 
 @click.command(cls=Command)
@@ -247,7 +252,7 @@ def copies(server: str, remove: bool, as_json: bool) -> None:
     for copy in copies:
         facts = [
             escape(copy.path),
-            format.size(copy.bytes) if copy.bytes is not None else "size not known",
+            _size(copy.bytes),
             f"{copy.finished:%Y-%m-%d %H:%M}" if copy.finished else "time not known",
             *(["removed"] if copy in gone else []),
         ]

@@ -356,7 +356,7 @@ class Engine(ABC):
 
     @abstractmethod
     def bytes_used(self) -> int:
-        """Return the size of the database now, in bytes."""
+        """Return the size of the database now, in bytes; 0 if the server does not report it."""
 
     @abstractmethod
     def free_bytes(self) -> int | None:
