@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.comparisons import made, template, with_manifest
 from support.findings import kinds_of
 from support.manifests import changed, on
-from support.report_summaries import io, manifest, run, step
+from support.report_summaries import VDA, io, manifest, run, step
 from support.synthetic import Truth, make_run
 from support.synthetic_steps import WAITS
 
@@ -224,3 +224,23 @@ def test_two_databases_beside_each_other_are_no_comparison_of_devices(pair):
     a, b = (with_manifest(run, devices=one, hook=None) for run, one in zip(pair, places, strict=True))
     assert list(folders_on_one_disk([a, b]))
     assert not list(folders_on_one_disk([a, with_manifest(b, workload={"name": "bank", "scale": {"branches": 9}})]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_it", "of_others"),
+    [
+        (CautionKind.RESTORED, {"reset": "restore"}, {"reset": "continue"}),
+        (CautionKind.NOT_RESET, {"reset": "continue"}, {"reset": "restore"}),
+        (CautionKind.LOCAL_DRIVER, {"collectors": {"host": {"title": "Host CPU", "help": ""}}}, {"collectors": {}}),
+    ],
+)
+def test_what_is_true_of_some_runs_is_said_of_these_alone(kind, of_it, of_others):
+    def steps(*changes: dict[str, object]) -> list[list[str] | None]:
+        runs = []
+        for name, change in zip("ab", changes, strict=True):
+            made = run([step(device=VDA, emulated_roles=(), variant=name, key=name)])
+            runs.append(with_manifest(made, **{"collectors": {}} | change))
+        return [one.facts["steps"] for one in cautions(runs) if one.kind is kind]
+
+    [of_both], [of_one], of_none = steps(of_it, of_it), steps(of_it, of_others), steps(of_others, of_others)
+    assert of_both is None and len(of_one) == 1 and of_one[0].startswith("a") and of_none == []

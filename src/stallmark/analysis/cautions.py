@@ -150,10 +150,10 @@ def _load(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     for name, model in sorted(workloads.items()):
         if model:
             yield caution(CautionKind.DERIVED, workload=name, model=model)
-    alone = [run.manifest for run in runs if not run.manifest.load_machines]
-    if any(_is_seen(run.collectors.get("host")) for run in alone):
-        yield caution(CautionKind.LOCAL_DRIVER)
-    elif any(run.server.at_own_address for run in alone):
+    alone = [run for run in runs if not run.manifest.load_machines and run.steps]
+    if local := [run for run in alone if _is_seen(run.manifest.collectors.get("host"))]:
+        yield caution(CautionKind.LOCAL_DRIVER, steps=_names(_steps(local), runs))
+    elif any(run.manifest.server.at_own_address for run in alone):
         yield caution(CautionKind.OWN_ADDRESS)
 
 
@@ -178,10 +178,11 @@ def _is_seen(host: Collector | None) -> bool:
 
 def _storage(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     real = [run for run in runs if any("data" not in step.emulated_roles for step in run.steps)]
-    if any((run.manifest.reset or "").startswith("restore") for run in real):
-        yield caution(CautionKind.RESTORED)
-    if len(runs) > 1 and any(run.manifest.reset == "continue" and _may_write(run.manifest) for run in runs):
-        yield caution(CautionKind.NOT_RESET)
+    if restored := [run for run in real if (run.manifest.reset or "").startswith("restore")]:
+        yield caution(CautionKind.RESTORED, steps=_names(_steps(restored), real))
+    kept = [run for run in runs if run.manifest.reset == "continue" and _may_write(run.manifest) and run.steps]
+    if len(runs) > 1 and kept:
+        yield caution(CautionKind.NOT_RESET, steps=_names(_steps(kept), runs))
     if any(run.manifest.cache_start == "cold" for run in real):
         yield caution(CautionKind.COLD_START)
     yield from _refused_conditions(runs)

@@ -109,20 +109,9 @@ SENTENCES: Mapping[Kind, str] = {
     CautionKind.DERIVED: (
         "The workload {workload} is derived from {model} and not comparable with published {model} results."
     ),
-    CautionKind.LOCAL_DRIVER: (
-        "The driver ran on the server’s machine and used its CPUs: with the driver on another machine the server would "
-        "have more CPU time."
-    ),
     CautionKind.OWN_ADDRESS: (
         "The server was reached at an address of the driver’s own machine: unless that is a tunnel, the driver used "
         "the server’s CPUs."
-    ),
-    CautionKind.RESTORED: (
-        "Every run on a real device began with a restored database. Restoring rewrites what a storage array caches "
-        "and tiers, so the array did not begin in the state of a system in use."
-    ),
-    CautionKind.NOT_RESET: (
-        "Runs were not reset (`reset: continue`): each began with the data that the previous run had left."
     ),
     CautionKind.COLD_START: (
         "A cold start empties the server’s caches. A cache inside the device cannot be emptied from here."
@@ -159,6 +148,30 @@ SENTENCES: Mapping[Kind, str] = {
         "in the last)."
     ),
 }
+
+
+@says(CautionKind.LOCAL_DRIVER)
+def _(steps: list[str] | None) -> str:
+    where = f"In {quoted(steps)} the" if steps else "The"
+    return (
+        f"{where} driver ran on the server’s machine and used its CPUs: with the driver on another machine the server "
+        "would have more CPU time."
+    )
+
+
+@says(CautionKind.RESTORED)
+def _(steps: list[str] | None) -> str:
+    runs = f"On a real device {quoted(steps)}" if steps else "Every run on a real device"
+    return (
+        f"{runs} began with a restored database. Restoring rewrites what a storage array caches and tiers, so the "
+        "array did not begin in the state of a system in use."
+    )
+
+
+@says(CautionKind.NOT_RESET)
+def _(steps: list[str] | None) -> str:
+    which = f"Runs of {quoted(steps)}" if steps else "Runs"
+    return f"{which} were not reset (`reset: continue`): each began with the data that the previous run had left."
 
 
 @says(CautionKind.FEW_RUNS)
