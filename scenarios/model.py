@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pydantic.json_schema import models_json_schema
 
 from stallmark import capabilities
-from stallmark.errors import StallmarkError, WrongOption
+from stallmark.errors import WrongOption
 from stallmark.quantities import PoolSize, Seconds, write_duration
 from stallmark.scenarios import EachOnce, Section, Titled
 from stallmark.scenarios.base import AnyScenario, Observation
@@ -178,24 +178,11 @@ __all__ = [
 SHIPPED = Path(__file__).parent
 
 
-_CAPABILITIES = {"probe": "probe", "replay": "sizing", "candidate": "sizing"}
-"""Keys of the scenarios of capabilities, with the capability."""
-
-
 def model_for(document: Mapping[str, Any]) -> type[Titled]:
-    """Return the model of the kind of scenario that a file means. Raise StallmarkError if its capability is not
-    there."""
+    """Return the model of the kind of scenario that a file means."""
     own: type[Titled] | None = next((kind for kind in capabilities.parts("scenario") if kind.is_meant(document)), None)
     if own:
         return own
-    # Any other model would call the keys of such a scenario unknown, or miss its own.
-    needed = {capability for key, capability in _CAPABILITIES.items() if key in document}
-    if not document.keys().isdisjoint(("workload", "loads")):
-        needed.discard("probe")  # which is then made around every run
-    if lacking := capabilities.missing(needed):
-        raise StallmarkError(
-            f"This Stallmark lacks the capability `{lacking[0]}`, which runs scenarios of this kind: install it."
-        )
     if "loads" in document:
         return LoadsScenario
     return QueryScenario if "queries" in document else Scenario

@@ -135,22 +135,6 @@ def test_a_probe_is_refused_by_name_without_the_capability(tmp_path, without, co
     assert "is a probe, which this installation does not support" in done.stderr and done.stderr.count("\n") == 1
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("scenario", ["probe/saturation.yaml", "sizing/sizing.yaml"])
-def test_a_scenario_of_one_that_is_gone_says_so(tmp_path, without, scenario):
-    name = Path(scenario).parent.name
-    done = without(name, "run", str(PACKAGE / scenario))
-    assert done.returncode == 3 and f"lacks the capability `{name}`" in done.stderr and done.stderr.count("\n") == 1
-
-
-@pytest.mark.thorough
-def test_a_probe_around_runs_needs_no_capability(tmp_path, without):
-    file = tmp_path / "mine.yaml"
-    file.write_text("name: mine\nworkload: bank\nprobe: nonsense\n")
-    done = without("probe", "run", str(file))
-    assert "line 3: probe: write before" in done.stderr
-
-
 def test_no_option_is_added_that_the_command_has():
     for command in {command for each in capabilities.installed() for command in each.options}:
         unloaded = main.commands[command]
