@@ -73,13 +73,15 @@ def test_state(read, tmp_path, reasons, state, whole):
 
 
 def test_a_run_whose_record_does_not_grow_is_silent_and_has_no_time_left(read, tmp_path):
-    folder = runs(tmp_path / "x", read, None, "")
-    long_ago = time.time() - SILENT_S - 60
+    folder = runs(tmp_path / "x", read, None, "", began_s_ago=SILENT_S + 60 + LOAD_S / 2)
+    began = datetime.fromisoformat(find_records([folder])[-1].manifest.started).timestamp()
+    long_ago = began + LOAD_S / 2
     for path in (folder / "02-v2").iterdir():
         os.utime(path, (long_ago, long_ago))
     found = status(folder)
     assert found.state is State.SILENT and found.silent_s == pytest.approx(SILENT_S + 60, abs=30)
     assert found.left_s is None
+    assert found.now.phase == "measuring" and found.now.elapsed_s == pytest.approx(LOAD_S / 2, abs=0.1)
 
 
 def test_why_it_ended_is_said_where_no_run_followed(read, tmp_path):

@@ -92,8 +92,8 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Now:
-    """The run that is being made. `tps` and `read_ms` are means of the last LATELY_S whole seconds, None if nothing
-    was measured."""
+    """The run that is being made, or as it was when its record fell silent. `tps` and `read_ms` are means of the last
+    LATELY_S whole seconds, None if nothing was measured."""
 
     number: int
     variant: str
@@ -178,7 +178,7 @@ def status_of(
     planned = len(order)
     whole = [record.manifest for record in records if record.incomplete_because is None]
     state, because, silent_s = _state(records, planned, len(whole))
-    now = _now(last, lately) if last.manifest.status == "running" else None
+    now = _now(last, lately, (silent_s or 0.0) * (state is State.SILENT)) if last.manifest.status == "running" else None
     # An ended or silent experiment has no time left: nothing is going to happen.
     live = state in (State.RUNNING, State.BETWEEN)
     to_make = set(range(1, planned + 1)) - {manifest.sequence or 1 for manifest in whole}
@@ -222,9 +222,10 @@ def _state(records: Sequence[Record], planned: int, whole: int) -> tuple[State, 
     return State.BETWEEN, None, max(0.0, time.time() - (last.folder / "manifest.json").stat().st_mtime)
 
 
-def _now(record: Record, lately: Lately) -> Now:
+def _now(record: Record, lately: Lately, silent_s: float) -> Now:
+    """Return the state of the run; of a silent one when it last wrote."""
     made = record.manifest
-    elapsed_s = (datetime.now(UTC) - datetime.fromisoformat(made.started)).total_seconds()
+    elapsed_s = (datetime.now(UTC) - datetime.fromisoformat(made.started)).total_seconds() - silent_s
     step = next((step for step in made.steps if elapsed_s < step.end_s), made.steps[-1] if made.steps else None)
     if step is None:
         phase = "queries"
