@@ -1,6 +1,7 @@
 """Verdicts of whole comparisons: of runs whose throughput is known, and of runs that must not be compared."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ from stallmark.analysis.compare.plan import plan_runs
 from stallmark.analysis.compare.settings import DifferenceKind
 from stallmark.analysis.compare.sides import Unpaired
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
-from stallmark.analysis.compare.verdicts import compare_runs, comparison_within
+from stallmark.analysis.compare.verdicts import _interval_within_run, compare_runs, comparison_within
 from stallmark.analysis.driver_bound import DriverKind
 from stallmark.analysis.finding import EndKind, caution, invalid
+from stallmark.analysis.metrics import THROUGHPUT
 from stallmark.analysis.rules import fail_rule
 from stallmark.analysis.steady import Steadiness
 from stallmark.analysis.validity import ValidityKind
@@ -68,6 +70,22 @@ def test_one_run_each_is_indicative_with_the_scatter_of_its_seconds_named_for_wh
     assert pair.finding.kind == PairKind.INDICATIVE and pair.finding.facts["interval_within_run"]
     assert (pair.finding.facts["low"], pair.finding.facts["high"]) == (pair.within_run.low, pair.within_run.high)
     assert only(made(sound, A=[400.0, 401.0], B=[480.0, 482.0])).verdict == "indicative_only"
+
+
+@pytest.mark.parametrize(("alike", "least"), [(0.0, 0.92), (0.8, 0.88)])
+def test_the_interval_within_a_run_holds_the_truth_though_neighbouring_seconds_are_alike(monkeypatch, alike, least):
+    """Of two runs of 60 s with the same rate. Batches of 5 s that were taken for independent: 80 % instead of 95 %."""
+    rng, covered, runs = np.random.default_rng(5), 0, 300
+    one_each = SimpleNamespace(a=SimpleNamespace(runs=[None]), b=SimpleNamespace(runs=[None]), step=None)
+    for _ in range(runs):
+        seconds = np.zeros((2, 160))
+        for t in range(1, 160):
+            seconds[:, t] = alike * seconds[:, t - 1] + rng.normal(0, 1, 2)
+        rates = iter(100 + 3 * seconds[:, 100:])
+        monkeypatch.setattr("stallmark.analysis.compare.verdicts._measured_rates", lambda *_, rates=rates: next(rates))
+        within = _interval_within_run(THROUGHPUT, one_each)
+        covered += within.low <= 1 <= within.high
+    assert least <= covered / runs <= 0.98
 
 
 def test_without_partners_runs_are_compared_by_welch_and_it_is_said(sound):

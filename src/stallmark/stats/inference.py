@@ -56,11 +56,12 @@ def paired(log_a: np.ndarray, log_b: np.ndarray) -> Student:
     return Student(differences.mean(axis=-1), error, np.full(error.shape, n - 1.0))
 
 
-def welch(log_a: np.ndarray, log_b: np.ndarray) -> Student:
+def welch(log_a: np.ndarray, log_b: np.ndarray, inflation: tuple[float, float] = (1.0, 1.0)) -> Student:
     """Return the mean of ln b − ln a for runs without partners; the two variances may differ. At least two runs
-    each."""
+    each. `inflation`: the factors by which the variances of both means exceed those of independent values, which are
+    then fewer."""
     a, b = np.asarray(log_a), np.asarray(log_b)
-    n, m = a.shape[-1], b.shape[-1]
+    n, m = (max(side.shape[-1] / factor, 2.0) for side, factor in zip((a, b), inflation, strict=True))
     va, vb = a.var(axis=-1, ddof=1) / n, b.var(axis=-1, ddof=1) / m
     total = va + vb
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -56,11 +56,8 @@ from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
 from stallmark.stats.inference import welch
-from stallmark.stats.thresholds import CONFIDENCE
-
-MOST_BATCHES, BATCH_S = 20, 5
-"""Batches of a run's seconds, for the interval within a run: of 5 s at least, because the server hands in its counts
-once a second and neighbouring seconds share their fate (M. Conway, Management Science 9, 1963)."""
+from stallmark.stats.steady_state import batches
+from stallmark.stats.thresholds import BATCHES_FEWEST, CONFIDENCE
 
 
 def compare_runs(
@@ -306,20 +303,15 @@ def _interval_within_run(metric: Metric, draft: _Draft) -> WithinRun | None:
     if metric.key != "tps" or len(draft.a.runs) != 1 or len(draft.b.runs) != 1:
         return None
     rates = [_measured_rates(side.runs[0], draft.step) for side in (draft.a, draft.b)]
-    seconds = min(map(len, rates))
-    batches = min(MOST_BATCHES, seconds // BATCH_S)
-    # A single batch has no variation.
-    if batches < 2:
+    if min(map(len, rates)) < BATCHES_FEWEST:
         return None
-    length = seconds // batches
-    logs = []
-    for rate in rates:
-        means = rate[: batches * length].reshape(batches, length).mean(axis=1)
-        if means.min() <= 0:
-            return None
-        logs.append(np.log(means))
-    low, high = (float(np.exp(end)) for end in welch(*logs).interval())
-    return WithinRun(low, high, batches, length)
+    # Neighbouring seconds share their fate, and so do batches of them.
+    a, b = map(batches, rates)
+    if min(*a.means, *b.means) <= 0:
+        return None
+    low, high = welch(np.log(a.means), np.log(b.means), (a.inflation, b.inflation)).interval()
+    shorter = min(a, b, key=lambda side: side.length)
+    return WithinRun(float(np.exp(low)), float(np.exp(high)), len(shorter.means), shorter.length)
 
 
 def _measured_rates(run: RunSummary, step: tuple[str, int]) -> np.ndarray:
