@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any, AnyStr
 
 # CPU time of a process and all its descendants, ended ones included, from Linux' /proc.
@@ -165,6 +166,58 @@ def start_guarded(
     order = {"argv": list(argv), "environment": dict(environment), "ends": ends, "log": log and str(log)}
     write_order(guard.stdin, json.dumps(order).encode() + b"\n")
     return guard
+
+
+_GRACE_S = 5.0
+"""Seconds that a program has to end by itself."""
+
+
+def run_guarded(
+    name: str,
+    argv: Sequence[str],
+    environment: Mapping[str, str] = MappingProxyType({}),
+    *,
+    timeout_s: float | None = None,
+    env: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, with what it printed, as `subprocess.run` does; it ends when this process does, by a
+    guard of ours. `environment` is added to `env`. Windows has no such guard.
+
+    Raise TimeoutExpired if it is running after `timeout_s`, and end it, as for any other error.
+    """
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        options: dict[str, Any] = {"stdout": output, "stderr": errors}
+        if sys.platform == "win32":
+            every = dict(os.environ if env is None else env) | dict(environment)
+            process = subprocess.Popen(argv, stdin=subprocess.PIPE, env=every, **options)
+        else:
+            ends = [(signal.SIGTERM, _GRACE_S), (signal.SIGKILL, None)]
+            process = start_guarded(name, argv, environment, ends, env=env, **options)
+        try:
+            process.wait(timeout_s)
+        finally:
+            _end(process)
+        printed = []
+        for file in (output, errors):
+            file.seek(0)
+            printed.append(file.read().decode(errors="replace"))
+    code = process.returncode if sys.platform == "win32" else exit_code_from_guard(process.returncode)
+    return subprocess.CompletedProcess(argv, code or 0, *printed)
+
+
+def _end(process: subprocess.Popen) -> None:
+    """End a guard and its program."""
+    assert process.stdin
+    hang_up(process.stdin)
+    if sys.platform == "win32":
+        kill(process)
+        return
+    code = wait_for_exit_code(process, 2 * _GRACE_S)
+    # The program outlives a guard that was killed, and a device that hangs keeps both.
+    if code is None or killed_by(code):
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def write_order(stdin: IO[AnyStr], order: AnyStr) -> None:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +27,9 @@ from stallmark.processes import (
     hang_up,
     kill,
     killed_by,
+    run_guarded,
     start_guarded,
     temporary_name,
-    wait_for_exit_code,
 )
 from stallmark.record.manifest.storage import Asked, ProbeStep
 from stallmark.record.manifest.workload import RawPlan
@@ -43,7 +43,6 @@ from stallmark.storage.probe_file import ProbeFile
 
 _STEP_GRACE_S = 120.0
 """Seconds beyond a step's own time after which its last I/Os are taken to hang."""
-_IS_WINDOWS = sys.platform == "win32"
 _EMULATION = ("LD_PRELOAD", "STALLMARK_EMULATED_ARRAYS")
 
 
@@ -84,7 +83,7 @@ def find_tool(name: str | None = None, *, emulated: bool) -> Tool:
 
     Raise StallmarkError if none works.
     """
-    name = name or ("diskspd" if _IS_WINDOWS else "fio")
+    name = name or ("diskspd" if sys.platform == "win32" else "fio")
     windows = name == "diskspd"
     program = shutil.which(name)
     if program is None:
@@ -114,57 +113,23 @@ def clean(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _run(order: list[str], seconds: float, asked: Asked, environment: Mapping[str, str]) -> str:
-    """Run the program and return what it printed. It ends with us; Ctrl-C reaches Stallmark alone, which ends it.
-
-    Raise StallmarkError when the program fails or hangs.
-    """
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        process = _start(order, environment, stdout=output, stderr=errors, env=clean(environment_without_secrets()))
-        try:
-            process.wait(seconds + _STEP_GRACE_S)
-        except subprocess.TimeoutExpired:
-            raise StallmarkError(
-                f"The probe's I/O did not end {_STEP_GRACE_S:.0f} s after its time ({asked.pattern.title}, "
-                f"{asked.outstanding} outstanding): the device hangs; look at it before measuring anything."
-            ) from None
-        finally:
-            _end(process)
-        printed, complaint = (_text(file) for file in (output, errors))
-    if process.returncode:
-        by = killed_by(process.returncode if _IS_WINDOWS else exit_code_from_guard(process.returncode))
-        if by and not (complaint + printed).strip():
-            raise StallmarkError(f"{Path(order[0]).stem} was killed by {by}: nothing of this step can be used.")
-        raise StallmarkError(_failed(order[0], complaint + printed))
-    return printed
-
-
-def _start(order: list[str], environment: Mapping[str, str], **options: Any) -> subprocess.Popen:
-    if not _IS_WINDOWS:
-        return start_guarded("probe", order, environment, [(signal.SIGKILL, None)], **options)
-    # The guard needs signals, which Windows does not have.
+    """Run the program and return what it printed. Raise StallmarkError when the program fails or hangs."""
+    ours = clean(environment_without_secrets())
     try:
-        return subprocess.Popen(order, stdin=subprocess.PIPE, **options)
+        done = run_guarded("probe", order, environment, timeout_s=seconds + _STEP_GRACE_S, env=ours)
     except OSError as error:
         raise StallmarkError(f"{order[0]} could not be started ({error.strerror}): install it again.") from None
-
-
-def _end(process: subprocess.Popen) -> None:
-    assert process.stdin
-    hang_up(process.stdin)
-    if _IS_WINDOWS:
-        kill(process)
-        return
-    code = wait_for_exit_code(process, GRACE_S)
-    # The program outlives a guard that was killed, and a device that hangs keeps both.
-    if code is None or killed_by(code):
-        with suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def _text(file: IO[bytes]) -> str:
-    file.seek(0)
-    return file.read().decode(errors="replace")
+    except subprocess.TimeoutExpired:
+        raise StallmarkError(
+            f"The probe's I/O did not end {_STEP_GRACE_S:.0f} s after its time ({asked.pattern.title}, "
+            f"{asked.outstanding} outstanding): the device hangs; look at it before measuring anything."
+        ) from None
+    if done.returncode:
+        text = done.stderr + done.stdout
+        if (by := killed_by(done.returncode)) and not text.strip():
+            raise StallmarkError(f"{Path(order[0]).stem} was killed by {by}: nothing of this step can be used.")
+        raise StallmarkError(_failed(order[0], text))
+    return done.stdout
 
 
 def _failed(program: str, text: str) -> str:
