@@ -1,16 +1,27 @@
 """How children end, and how that is said."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.waiting import eventually
 
 from stallmark import processes
-from stallmark.processes import ProcessTree, TreeTimes, exit_clause, exit_code_from_guard, killed_by, wait_for_exit_code
+from stallmark.processes import (
+    ProcessTree,
+    TreeTimes,
+    exit_clause,
+    exit_code_from_guard,
+    killed_by,
+    run_guarded,
+    wait_for_exit_code,
+)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +42,36 @@ def test_a_guard_hands_the_signal_on():
     code = subprocess.run(["sh", "-c", "sh -c 'kill -9 $$'; exit $?"], stderr=subprocess.DEVNULL).returncode
     assert killed_by(exit_code_from_guard(code)) == "signal 9 (SIGKILL)"
     assert [exit_code_from_guard(code) for code in (0, 1, -9, None)] == [0, 1, -9, None]
+
+
+CALLS = {
+    "cp": "from stallmark.engines.postgres.embedded_copies import _copy; _copy([Path('a')], Path('b'))",
+    "pg_restore": "from stallmark.engines.postgres.statements import Archive; "
+    "Archive(SimpleNamespace(login=lambda: SimpleNamespace(password='')))._run(['a'], 'b')",
+    "tpchgen-cli": "from stallmark.transactions.warehouse import oracle; "
+    "oracle.warehouse.find_generator = lambda: 'tpchgen-cli'; oracle._generate(1, Path('b'))",
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no guard.")
+@pytest.mark.parametrize("name", CALLS)
+def test_a_program_that_takes_long_ends_with_a_process_of_ours_that_is_killed(tmp_path, monkeypatch, name):
+    pid = tmp_path / "pid"
+    program = tmp_path / name
+    program.write_text(f"#!/bin/sh\necho $$ > {pid}.new && mv {pid}.new {pid}\nexec sleep 600\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    call = f"from pathlib import Path\nfrom types import SimpleNamespace\n{CALLS[name]}"
+    with subprocess.Popen([sys.executable, "-c", call]) as ours:
+        running = psutil.Process(int(eventually(lambda: pid.exists() and pid.read_text())))
+        ours.kill()
+    eventually(lambda: not running.is_running(), f"the end of {name}")
+
+
+def test_a_program_that_ends_is_returned_with_what_it_printed():
+    done = run_guarded("test", ["sh", "-c", "echo $A$B; echo no >&2; exit 3"], {"B": "2"}, env={"A": "1"})
+    assert (done.returncode, done.stdout, done.stderr) == (3, "12\n", "no\n")
+    assert run_guarded("test", ["sh", "-c", "kill -9 $$"]).returncode == -9
 
 
 def test_one_that_goes_on_has_no_code():

@@ -180,8 +180,8 @@ def run_guarded(
     timeout_s: float | None = None,
     env: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, with what it printed, as `subprocess.run` does; it ends when this process does, by a
-    guard of ours. `environment` is added to `env`. Windows has no such guard.
+    """Run a program to its end and return it with what it printed. It ends when this process does, by a guard of ours,
+    which Windows does not have. `environment` is added to `env`.
 
     Raise TimeoutExpired if it is running after `timeout_s`, and end it, as for any other error.
     """

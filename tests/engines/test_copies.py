@@ -1,7 +1,6 @@
 """The copy that every restore starts from, and WAL in a folder of its own: exact, resumable, nobody else's."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -79,14 +78,8 @@ def test_a_copy_that_was_cut_is_none_and_takes_no_space(table: EmbeddedEngine):
 
 def test_a_full_disk_during_a_copy_is_a_sentence_and_loses_nothing(table: EmbeddedEngine, monkeypatch):
     before = rows(table)
-    real = subprocess.run
-
-    def full(argv, **options):
-        if argv[0] == "cp":
-            argv = ["sh", "-c", "echo 'cp: error writing: No space left on device' >&2; exit 1"]
-        return real(argv, **options)
-
-    monkeypatch.setattr(subprocess, "run", full)
+    full = ["sh", "-c", "echo 'cp: error writing: No space left on device' >&2; exit 1"]
+    monkeypatch.setattr(embedded_copies, "_CP", full)
     with pytest.raises(StallmarkError, match="No space left on device"):
         table.backup.keep(LABEL)
     assert table.backup.label() is None

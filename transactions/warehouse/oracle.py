@@ -1,7 +1,6 @@
 """An independent answer to each query, from DuckDB on the generator's data, and when two answers are the same."""
 
 import shutil
-import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ import duckdb
 
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
-from stallmark.processes import temporary_name
+from stallmark.processes import run_guarded, temporary_name
 from stallmark.schema import warehouse
 from stallmark.schema.warehouse.tables import METADATA
 from stallmark.transactions.warehouse import QUERIES, text, validation
@@ -241,9 +240,7 @@ def _generate(factor: float, folder: Path) -> None:
         raise StallmarkError(
             f"{warehouse.GENERATOR} is not installed, which makes the data: pip install 'stallmark[warehouse]'."
         )
-    done = subprocess.run(
-        [program, "parquet", f"--scale-factor={factor:g}", f"--output-dir={folder}"], capture_output=True, text=True
-    )
+    done = run_guarded("generator", [program, "parquet", f"--scale-factor={factor:g}", f"--output-dir={folder}"])
     if done.returncode:
         message = (done.stderr.strip().splitlines() or ["it did not say why"])[-1]
         raise StallmarkError(f"{warehouse.GENERATOR} could not write the warehouse's tables into {folder}: {message}.")

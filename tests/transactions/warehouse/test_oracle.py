@@ -104,7 +104,7 @@ def test_without_the_generator(monkeypatch, temporary_files):
 
 def test_a_generator_that_fails(monkeypatch, temporary_files):
     said = subprocess.CompletedProcess([], 1, "", "thread panicked\nNo space left on device (os error 28)\n")
-    monkeypatch.setattr(module.subprocess, "run", lambda *_, **__: said)
+    monkeypatch.setattr(module, "run_guarded", lambda *_, **__: said)
     with (
         pytest.raises(StallmarkError, match=r"tables into .*: No space left on device \(os error 28\)\.$"),
         Oracle(0.01),

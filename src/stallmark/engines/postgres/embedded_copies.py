@@ -19,6 +19,7 @@ from stallmark.engines.postgres.embedded_ownership import (
 )
 from stallmark.errors import StallmarkError
 from stallmark.format import size
+from stallmark.processes import exit_clause, run_guarded
 
 # Copies of a data directory whose server is stopped, and WAL that lies in a folder of its own.
 
@@ -139,11 +140,10 @@ def shares_blocks(folder: Path) -> bool:
 
 
 def _copy(sources: Iterable[Path], target: Path) -> None:
-    try:
-        subprocess.run([*_CP, *sources, target], check=True, capture_output=True)
-    except subprocess.CalledProcessError as error:
-        reason = error.stderr.decode().strip().splitlines()[-1]
-        raise StallmarkError(f"Copying to {target} failed: {reason}. Is the disk full?") from None
+    done = run_guarded("copy", [*_CP, *map(str, sources), str(target)])
+    if done.returncode:
+        reason = [exit_clause(done.returncode), *done.stderr.strip().splitlines()][-1]
+        raise StallmarkError(f"Copying to {target} failed: {reason}. Is the disk full?")
 
 
 def _flush(folder: Path) -> None:

@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-import os
 import shutil
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,6 +15,7 @@ from stallmark.engines.abilities import Answer, Maintenance, MaintenanceWork, Me
 from stallmark.engines.base import Engine
 from stallmark.engines.postgres.session import PostgresSession, as_call_failed, call_failed, first_line
 from stallmark.errors import StallmarkError
+from stallmark.processes import run_guarded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -297,13 +296,10 @@ class Archive(UserBackup):
         self._engine.execute("VACUUM (FREEZE, ANALYZE)")
 
     def _run(self, arguments: list[str], problem: str) -> None:
-        environment = dict(os.environ)
-        if password := self._engine.login().password:  # arguments are seen by all users of this machine
-            environment["PGPASSWORD"] = password
-        argv = [PROGRAM, *arguments]
-        done = subprocess.run(
-            argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-        )
+        password = self._engine.login().password
+        # Arguments are seen by all users of this machine.
+        environment = {"PGPASSWORD": password} if password else {}
+        done = run_guarded("restore", [PROGRAM, *arguments], environment)
         if done.returncode:
             reason = first_line(done.stderr.replace(f"{PROGRAM}: error: ", ""))
             raise StallmarkError(f"{problem} ({reason}): make it by pg_dump -Fc, or restore it by a command.")
