@@ -260,7 +260,7 @@ def user_ramp(emulated: bool = True) -> ExperimentSummary:
         answers="Where throughput stops growing with the users, and what they wait for from there on.",
         axis="users",
         findings=[found("ramp")],
-        cautions=[caution(CautionKind.LOCAL_DRIVER)],
+        cautions=[caution(CautionKind.LOCAL_DRIVER, steps=None)],
     )
 
 
