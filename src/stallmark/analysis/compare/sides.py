@@ -99,7 +99,8 @@ def sides(runs: Sequence[RunSummary], between: Between | None = None) -> list[Si
     if len(grouped) < 2:
         choice = f"variant {variants[0]!r} of experiment {experiments[0]!r}" if variants else "no variant"
         raise StallmarkError(
-            f"There is nothing to compare: all runs are of {choice}. Name the runs of another as well."
+            f"There is nothing to compare: all runs that were measured to their end are of {choice}. Name such runs of "
+            "another as well."
         )
     return [Side(name, tuple(same)) for name, same in grouped]
 

@@ -91,7 +91,9 @@ def compare_runs(
     metric = declared_metric(chosen[0][0].runs)
     drafts = [_draft(metric, a, b, step) for a, b in chosen for step in a.all_steps if b.steps(step)]
     if not drafts:
-        raise StallmarkError("The sides have no step in common: compare runs with the same numbers of virtual users.")
+        raise StallmarkError(
+            "The sides have no step in common: compare runs whose steps have the same names and numbers of users."
+        )
     left_out += [
         caution(PairKind.NO_COMMON_STEP, a=a.name, b=b.name) for a, b in chosen if not any(map(b.steps, a.all_steps))
     ]
