@@ -331,9 +331,6 @@ def _counters(server: Server) -> dict[str, int]:
 
 # The buffer pool, emptied or filled before a run.
 
-
-# The buffer pool, emptied or filled before a run.
-
 # What makes the server read every page of rows, and every segment of a columnstore, whose rows it counts without.
 _ROWS = "COUNT_BIG(*)"
 _SEGMENTS = "CHECKSUM_AGG(BINARY_CHECKSUM(*))"
