@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from stallmark.engines.base import Engine
+from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import StallmarkError
 from stallmark.transactions.warehouse import QUERIES, parameters, text, validation
 from stallmark.transactions.warehouse import oracle as module
@@ -52,12 +53,14 @@ def test_answers_agree(engine: Engine, oracle: Oracle, query, asked):
     theirs = oracle.answers(query, asked)
     assert differences(query, ours, theirs) == []
     # Nearer than the rule asks for, which a hundred dollars are nothing to: in the order of what is exactly the same.
+    # Babelfish gives the quotient of Q17 one decimal; SQL Server has six.
+    apart = 0.1 if query == 17 and isinstance(engine, MssqlEngine) and engine.is_babelfish else 1e-5
     keys = [column for column, kind in enumerate(COLUMNS[query]) if kind == "x"]
     for mine, other in zip(
         *(sorted(rows, key=lambda row: str([row[c] for c in keys])) for rows in (ours, theirs)), strict=True
     ):
         for kind, value, wanted in zip(COLUMNS[query], mine, other, strict=True):
-            assert kind == "x" or value == wanted or math.isclose(value, wanted, rel_tol=1e-5, abs_tol=1e-5)
+            assert kind == "x" or value == wanted or math.isclose(value, wanted, rel_tol=1e-5, abs_tol=apart)
 
 
 @pytest.fixture
