@@ -294,7 +294,7 @@ def _ceilings(views: Mapping[str, ExperimentSummary]) -> Iterator[Finding]:
         return
     for same in group(named, lambda pair: (pair[1].kind, *(str(pair[1].facts.get(name)) for name in _OF_A_SEARCH))):
         if same[0][1].kind in (CeilingKind.LIMIT, CeilingKind.DRIVER):
-            yield from (info(LoadsKind.OF_LOAD, load=name, found=finding) for name, finding in same)
+            yield from (info(LoadsKind.OF_LOAD, load=name, ceiling=finding) for name, finding in same)
         else:
             yield _without_load([finding for _, finding in same])
 

@@ -113,8 +113,8 @@ def _(variant: str | None, step: str | None, loads: list[list[Any]]) -> str:
 
 
 @says(LoadsKind.OF_LOAD)
-def _(load: str, found: Finding) -> str:
-    return f"{load}: {clause(found)}."
+def _(load: str, ceiling: Finding) -> str:
+    return f"{load}: {clause(ceiling)}."
 
 
 def _did(load: str, kind: str, primary: str | None, rate: float, mb_per_s: float | None) -> str:
