@@ -312,7 +312,7 @@ def _without_load(findings: Sequence[Finding]) -> Finding:
 
 
 def _rates_together(points: Sequence[LoadPoint], views: Mapping[str, ExperimentSummary]) -> Iterator[Finding]:
-    """Yield the rate of every load in the first variant, in its last step or, of a search, at the highest level that
+    """Yield the rate of every load in the first variant: of its last step, or of a search the highest level that
     held."""
     variant = points[0].first.variant
     several = len({point.first.variant for point in points}) > 1

@@ -91,7 +91,7 @@ class RunSummary:
 
     @property
     def is_rate_given(self) -> bool:
-        """Return True if throughput is the rate at which transactions arrive, while the server keeps up with them."""
+        """Return True if throughput is the rate of arrivals, while the server keeps up with them."""
         manifest = self.manifest
         return manifest.search is None and any(step.arrivals != "closed" for step in manifest.steps)
 

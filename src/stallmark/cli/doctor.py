@@ -175,7 +175,7 @@ def _others(engine: "Engine") -> Iterator[Examined]:
 
 
 def ours(*, elsewhere: bool) -> Iterator[Leftover]:
-    """Yield the leftovers that are certainly Stallmark's. `elsewhere`: those to which links lead, too."""
+    """Yield the leftovers that are certainly Stallmark's; if `elsewhere`, those behind links, too."""
     for leftover in leftovers_of_dead_processes():
         try:
             target = Path(os.readlink(leftover.place))

@@ -92,7 +92,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Now:
-    """The run that is being made, or as it was when its record fell silent. `tps` and `read_ms` are means of the last
+    """The run that is being made; a silent one as it last wrote. `tps` and `read_ms` are means of the last
     LATELY_S whole seconds, None if nothing was measured."""
 
     number: int

@@ -149,8 +149,8 @@ def _delete(target: Target, engine: Engine) -> str:
 
 CONSISTENCY = "consistency after the load"
 _BY_CHANCE = 0.1
-"""Maximum number of transactions given up because of others, per committed one: users meet by chance, and at the end of
-a run nothing is tried again. In a short run one may be more than this."""
+"""Largest number of transactions given up because of others, per committed one: users meet by chance, and nothing is
+tried again at the end of a run. In a short run one may be more than this."""
 
 
 def transactions(record: Record, workload: Any) -> Iterator[SelftestResult]:
