@@ -487,7 +487,7 @@ def test_a_server_left_behind_is_ended_by_whatever_command_comes_next_and_no_oth
     process.wait()
     eventually(lambda: not alive(guard))
     assert [one.place for one in leftover_servers()] == [sockets] and alive(left)
-    sweep()
+    sweep(elsewhere=False)
     assert not alive(left) and not sockets.exists() and list(leftover_servers()) == []
     assert other.running and alive(postmaster(other)) and other.socket_folder.exists()
 
