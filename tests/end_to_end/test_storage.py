@@ -150,7 +150,7 @@ def test_runs_are_traced_on_an_emulated_array_too_and_their_records_tell_the_sam
         return
     slow = {"data": {"spindles": 8, "read_ms": 1, "write_ms": 1, "sync_ms": 1, "mb_per_s": 150}}
     variants = [{"name": "8", "buffer_pool": "8MiB"}, {"name": "9", "buffer_pool": "9MiB", "emulated_array": slow}]
-    code, said = tool.run("run", tool.scenario(observe=["io_trace"], reset="restore", measure="3s", variants=variants))
+    code, said = tool.run("run", tool.scenario(observe=["io_trace"], reset="restore", measure="5s", variants=variants))
     assert code == 0, said
     small, emulated = (Record(run).table("io_trace") for run in sorted(tool.newest().glob("0*")))
     reads = emulated.filter(pc.equal(emulated["op"], 0))["took_us"]
