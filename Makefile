@@ -16,7 +16,7 @@ demo: $(VENV)/installed compiler
 test: $(VENV)/installed-dev compiler packages lint
 	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-# What starts no server, browser or compiler, and tries not too many cases: less than a minute on two idle cores.
+# What starts no server, browser or compiler, and tries not too many cases: about a minute on two idle cores.
 quick: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not server and not thorough" --hypothesis-profile=quick
 
