@@ -4,6 +4,7 @@ host. The analysis of the step's causes, put together, with the series that move
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
@@ -120,8 +121,7 @@ def device_verdict(
     if cpu_busy is not None and cpu_busy >= CPU_LIMITS > _needed_cpu_share(cpu_busy, cpu_own):
         return info(DeviceKind.CPUS_BUSY_OTHERWISE, **facts)
     if cpu_busy is not None and cpu_busy >= CPU_LIMITS and (cpu_busy >= CPU_ALONE or share > DEVICE_FREE):
-        kind = DeviceKind.CPUS_LIMIT if cpu_busy >= CPU_ALONE else DeviceKind.WITH_CPUS
-        return info(kind, **facts, gain_share=_most_gain(cpu_busy, in_io + waits["lock"], closed))
+        return _limited_by_cpus(facts, cpu_busy, in_io + waits["lock"], closed)
     # The undivided time would change the verdict if it were all storage.
     if _level(share) != _level(share + waited("unknown") / progressing):
         return info(DeviceKind.NOT_DIVIDED, **facts)
@@ -151,11 +151,12 @@ def _needed_cpu_share(busy: float, own: float | None) -> float:
     return busy if own is None else (busy + min(own, busy)) / 2
 
 
-def _most_gain(cpu_busy: float, waiting: float, closed: bool) -> float | None:
-    """Return the most throughput that storage without latency adds, as a share; None if throughput is the requested
-    rate. `waiting`: the share of the users' time for I/O, and for locks, that it could save. The rest remains, think
-    time included, and so does the need of CPUs."""
-    return 1 / max(cpu_busy, 1 - waiting) - 1 if closed else None
+def _limited_by_cpus(facts: Mapping[str, Any], cpu_busy: float, waiting: float, closed: bool) -> Finding:
+    """Return the verdict on CPUs that limit, alone or with the device, with the most throughput that storage without
+    latency adds, as a share; None if throughput is the requested rate. `waiting`: the share of the users' time for I/O,
+    and for locks, that it could save. The rest remains, think time included, and so does the need of CPUs."""
+    kind = DeviceKind.CPUS_LIMIT if cpu_busy >= CPU_ALONE else DeviceKind.WITH_CPUS
+    return info(kind, **facts, gain_share=1 / max(cpu_busy, 1 - waiting) - 1 if closed else None)
 
 
 def _judge_without_waits(busy: float | None, cpu_busy: float | None, closed: bool) -> Finding | None:
@@ -163,8 +164,7 @@ def _judge_without_waits(busy: float | None, cpu_busy: float | None, closed: boo
         return None
     facts = {"device": JudgedDevice.DATA, "busy_share": busy, "cpu_share": cpu_busy}
     if busy >= DEVICE_BUSY and cpu_busy is not None and cpu_busy >= CPU_LIMITS:
-        kind = DeviceKind.CPUS_LIMIT if cpu_busy >= CPU_ALONE else DeviceKind.WITH_CPUS
-        return info(kind, **facts, gain_share=_most_gain(cpu_busy, 1.0, closed))
+        return _limited_by_cpus(facts, cpu_busy, 1.0, closed)
     if busy >= DEVICE_BUSY:
         return info(DeviceKind.LIMITS, **facts)
     if busy < DEVICE_QUEUES and cpu_busy is not None and cpu_busy >= CPU_BUSY:
