@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from stallmark.errors import as_sentence, mistake
-from stallmark.quantities import PoolSize, write_duration
+from stallmark.quantities import PoolSize, in_yaml, write_duration
 from stallmark.scenarios.model import model_for
 
 Keys = tuple[str | int, ...]
@@ -87,7 +87,7 @@ class _Problem:
             return f"{where} is missing: add it"
         if self.kind in ("value_error", OWN_WORDS):
             return f"{where}: {self._message}" if where else self._message
-        return f"{where} {self._must()}, not {_in_yaml(self.given)}"
+        return f"{where} {self._must()}, not {_given_in_words(self.given)}"
 
     def _must(self) -> str:
         mapping = f"{{{', '.join(f'{name}: …' for name in self.choices) or '…'}}}"
@@ -146,16 +146,14 @@ _MUST: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-def _in_yaml(given: Any) -> str:
+def _given_in_words(given: Any) -> str:
     if given is None:
         return "empty"
     if isinstance(given, Mapping):
         return "a mapping" if given else "an empty mapping"
     if isinstance(given, list):
         return "a list" if given else "an empty list"
-    if isinstance(given, bool):
-        return str(given).lower()
-    return repr(shortened(given)) if isinstance(given, str) else str(given)
+    return repr(shortened(given)) if isinstance(given, str) else in_yaml(given)
 
 
 def shortened(text: str) -> str:

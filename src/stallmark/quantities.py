@@ -126,14 +126,15 @@ def parse_seconds(value: Any) -> float:
 
 def _as_text(value: Any) -> str:
     """Return the text of a quantity. An empty value in YAML is None."""
-    return "" if value is None else _in_yaml(value).strip()
+    return "" if value is None else in_yaml(value).strip()
 
 
-def _in_yaml(value: Any) -> str:
+def in_yaml(value: Any) -> str:
+    """Return a value as a user writes it in YAML, on one line."""
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{_in_yaml(key)}: {_in_yaml(item)}' for key, item in value.items())}}}"
+        return f"{{{', '.join(f'{in_yaml(key)}: {in_yaml(item)}' for key, item in value.items())}}}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_in_yaml, value))}]"
+        return f"[{', '.join(map(in_yaml, value))}]"
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)
