@@ -318,8 +318,8 @@ def _rates_together(points: Sequence[LoadPoint], views: Mapping[str, ExperimentS
     several = len({point.first.variant for point in points}) > 1
     steps = list(dict.fromkeys(point.first.step for point in points if point.first.variant == variant))
     searches = [ceiling for view in views.values() for ceiling in view.ceilings if ceiling.variant == variant]
-    held = {step.step for ceiling in searches for step in ceiling.steps_at(ceiling.holds)}
-    chosen = [step for step in steps if step in held or not searches]
+    holding = {step.step for ceiling in searches for step in ceiling.steps_at(ceiling.holds)}
+    chosen = [step for step in steps if step in holding or not searches]
     here = [
         point
         for point in points

@@ -178,7 +178,8 @@ def status_of(
     planned = len(order)
     whole = [record.manifest for record in records if record.incomplete_because is None]
     state, because, silent_s = _state(records, planned, len(whole))
-    now = _now(last, lately, (silent_s or 0.0) * (state is State.SILENT)) if last.manifest.status == "running" else None
+    quiet_s = silent_s if state is State.SILENT and silent_s else 0.0
+    now = _now(last, lately, quiet_s) if last.manifest.status == "running" else None
     # An ended or silent experiment has no time left: nothing is going to happen.
     live = state in (State.RUNNING, State.BETWEEN)
     to_make = set(range(1, planned + 1)) - {manifest.sequence or 1 for manifest in whole}

@@ -302,7 +302,7 @@ def _side(side: Side) -> SideSummary:
 
 def _interval_within_run(metric: Metric, draft: _Draft) -> WithinRun | None:
     """Return the interval of one run each from batch means of throughput; None of other metrics, and of few seconds."""
-    if metric.key != "tps" or len(draft.a.runs) != 1 or len(draft.b.runs) != 1:
+    if metric is not THROUGHPUT or len(draft.a.runs) != 1 or len(draft.b.runs) != 1:
         return None
     rates = [_measured_rates(side.runs[0], draft.step) for side in (draft.a, draft.b)]
     if min(map(len, rates)) < BATCHES_FEWEST:
